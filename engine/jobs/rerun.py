@@ -72,7 +72,6 @@ async def find_committed(handle: TableHandle, properties: TableProperties, reque
     """
     if request.txn is None:
         return None
-    await handle.log.refresh()
     found = await committed_write(handle.log, request.txn, declared(WriteTarget.of(request, properties)))
     if found is None:
         return None

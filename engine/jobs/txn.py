@@ -29,7 +29,7 @@ def declared(target: WriteTarget) -> str:
 
 
 async def committed_write(log: CommitLog, txn: str | None, request: str) -> tuple[int, LogEntry] | None:
-    """Return the position and entry that committed the txn, as far as the log was read; None while there is none, or
+    """Read the log to its end. Return the position and entry that committed the txn; None while there is none, or
     without a txn.
 
     Raises:
@@ -38,11 +38,11 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
     """
     if txn is None:
         return None
-    _check_known(txn, log.history)
-    position = log.history.txn_position(txn)
+    history = await log.refresh(verify=True)
+    _check_known(txn, history)
+    position = history.txn_position(txn)
     if position is None:
         return None
-    await log.refresh(verify=True)
     entry = (await log.reach(position - 1)).entry(position)
     if entry.request != request:
         raise InvalidRequest(

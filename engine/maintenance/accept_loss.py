@@ -10,7 +10,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, LostEntries
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.tasks.file_name import is_file_of
-from tallymark.engine.timeline.listing import HOODIE, read_listing
+from tallymark.engine.timeline.listing import read_listing
 from tallymark.engine.timeline.projection import instant_of_projected
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.views.checkpoint_format import POINTER, encode_pointer, position_of
@@ -87,7 +87,7 @@ class _Lost:
 
 async def _drop_checkpoints(backend: Backend, head: int) -> None:
     """Make the pointer name the newest checkpoint up to the log's end; without one, delete it."""
-    listing = await read_listing(backend.list(HOODIE))
+    listing = await read_listing(backend)
     kept = [name for name in listing.manifests if position_of(name) <= head][:2]
     if not kept and listing.numbers and listing.numbers[0] > 1:
         raise CorruptObject(
@@ -102,7 +102,7 @@ async def _drop_checkpoints(backend: Backend, head: int) -> None:
 
 async def _drop_projected(backend: Backend, evidence: Sequence[str]) -> list[_Lost]:
     """Delete the data files of these commits, then what shows them."""
-    listing = await read_listing(backend.list(HOODIE))
+    listing = await read_listing(backend)
     found = []
     for path in evidence:
         try:

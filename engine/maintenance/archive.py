@@ -23,7 +23,7 @@ from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.listing import HOODIE, Listing, read_listing
+from tallymark.engine.timeline.listing import Listing, read_listing
 from tallymark.engine.timeline.log import entry_path
 from tallymark.engine.timeline.properties import TableProperties
 
@@ -94,7 +94,7 @@ def _floor(history: History, position: int, others: Iterable[str]) -> str:
 
 async def delete_archived(handle: TableHandle, bounds: ArchiveBounds) -> None:
     """Delete what a durable checkpoint has archived within these bounds. Idempotent."""
-    listing = await read_listing(handle.backend.list(HOODIE))
+    listing = await read_listing(handle.backend)
     numbers = [number for number in listing.numbers if number <= bounds.start]
     for number in numbers:
         await handle.backend.delete([entry_path(number)])

@@ -193,10 +193,8 @@ async def _drop_bodies(handle: TableHandle) -> None:
     history = handle.log.history
     for instant, paths in by_instant.items():
         decided = history.decided(instant)
-        if (
-            decided is None or decided.position <= history.start
-        ):  # what is archived, ``archive`` deletes after its entry
-            continue
+        if decided is None or decided.position <= history.start:
+            continue  # the body of an archived entry is deleted after the entry, by ``archive``
         if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
             # One of an older commit is treated as its own. That of a rollback may be, too: its entry decides.
             known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce

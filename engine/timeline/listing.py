@@ -5,10 +5,9 @@ are not listed.
 """
 
 import re
-from collections.abc import AsyncIterable
 from dataclasses import dataclass, field
 
-from tallymark.backends.contract import Entry
+from tallymark.backends.contract import Backend
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER
 
 HOODIE = ".hoodie"
@@ -44,10 +43,10 @@ class Listing:
         return self.numbers[-1] if self.numbers else 0
 
 
-async def read_listing(entries: AsyncIterable[Entry]) -> Listing:
-    """Return what the objects of a LIST of ``.hoodie`` show."""
+async def read_listing(backend: Backend) -> Listing:
+    """Return what a LIST of ``.hoodie`` shows."""
     found = Listing()
-    async for entry in entries:
+    async for entry in backend.list(HOODIE):
         if logged := _LOG.fullmatch(entry.path):
             found.numbers.append(int(logged[1]))
         elif manifest := _MANIFEST.fullmatch(entry.path):

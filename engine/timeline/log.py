@@ -41,7 +41,7 @@ from tallymark.engine.timeline.entry import (
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.listing import HOODIE, Listing, read_listing
+from tallymark.engine.timeline.listing import Listing, read_listing
 from tallymark.engine.timeline.log_hash import next_hash
 from tallymark.engine.timeline.projection import instant_of_projected, projected_table
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
@@ -379,7 +379,7 @@ class CommitLog:
         """Return the base of the table's newest checkpoint that a listing shows, which is not used."""
         if self._start is None:
             return None
-        for name in (await read_listing(self._backend.list(HOODIE))).manifests:
+        for name in (await read_listing(self._backend)).manifests:
             base = await self._start.base_of(name)
             if base is not None and base.table == table:
                 return base
@@ -450,7 +450,7 @@ class CommitLog:
                 return await self._read_from_start()
             except CorruptObject:
                 tried = self._manifests
-                if (await read_listing(self._backend.list(HOODIE))).manifests == tried:
+                if (await read_listing(self._backend)).manifests == tried:
                     raise
 
     async def _read_from_start(self) -> None:
@@ -511,7 +511,7 @@ class CommitLog:
         bases: list[HistoryBase | None] = []
 
         async def look() -> None:
-            listings.append(await read_listing(self._backend.list(HOODIE)))
+            listings.append(await read_listing(self._backend))
 
         async def start() -> None:
             bases.append(await self._start.newest(()) if self._start is not None and by_pointer else None)

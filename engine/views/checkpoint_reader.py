@@ -15,7 +15,7 @@ from tallymark.engine.errors import CorruptObject, TryAgain
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import HistoryBase
-from tallymark.engine.timeline.listing import HOODIE, read_listing
+from tallymark.engine.timeline.listing import read_listing
 from tallymark.engine.timeline.log import read_entries
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
 from tallymark.engine.views.checkpoint_format import POINTER, Manifest, decode_manifest, decode_part, decode_pointer
@@ -113,7 +113,9 @@ class Checkpoints:
         return named
 
     def is_late(self, listed: Sequence[str]) -> bool:
-        """The writer of a pointer deletes the manifests that neither it nor the one before names."""
+        """Return whether one of the names that were read last is not listed, and a newer one than both is: the writer
+        of a pointer deletes only manifests that neither it nor the one before names.
+        """
         named = self._named
         return bool(named and listed) and listed[0] > named[0] and not set(named) <= set(listed)
 
@@ -140,13 +142,10 @@ class Checkpoints:
         """
         if not isinstance(error, NotFound):
             return False
-        if name in await self.pointer() and not self.is_late(await self._listed()):
+        if name in await self.pointer() and not self.is_late((await read_listing(self._backend)).manifests):
             return False
         _events.info("checkpoint.refused", url=self._backend.url, path=path, reason=error)
         return True
-
-    async def _listed(self) -> Sequence[str]:
-        return (await read_listing(self._backend.list(HOODIE))).manifests
 
     def _refused(self, path: str, reason: Exception | str) -> None:
         self.statistics.refused += 1

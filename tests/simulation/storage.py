@@ -263,11 +263,8 @@ class Port:
                 Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=drawn.name, for_s=lands_s)
             )
         if drawn.lands_after_s is not None:
-            is_answered, back_s = drawn.is_answered, drawn.answered_after_s
-            if is_answered:
-                self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s))
-            else:
-                self._kernel.after(drawn.lands_after_s, self._landing(path, act))
+            land = partial(self._land, call, act, drawn.answered_after_s)
+            self._kernel.after(drawn.lands_after_s, land if drawn.is_answered else self._landing(path, act))
         if not drawn.is_answered:
             lost = outcome.Error(Unavailable(drawn.name))
             self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
