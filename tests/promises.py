@@ -57,7 +57,11 @@ UNCLEAR = ("CommitUnknown",)
 class Replay:
     """Storage, and what the log says, as they were at one event of a history after the other."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, unfenced: frozenset[str] = frozenset()) -> None:
+        self.unfenced = unfenced
+        """Files of rolled-back instants that nothing could fence: once the Hudi timeline is archived beyond their
+        instants, its readers see them.
+        """
         self.storage: dict[str, bytes] = {}
         self.whole: dict[str, bytes] = {}
         """The same, with what was archived."""
@@ -211,9 +215,9 @@ def every_reading_is_whole(history: History) -> None:
             _hold(not due - event.names, f"missed: {sorted(due - event.names)}", event, history)
 
 
-def all_or_nothing(history: History) -> None:
+def all_or_nothing(history: History, unfenced: frozenset[str] = frozenset()) -> None:
     """One put decides. Every reader sees the table as of a position, whole, and never goes back."""
-    replay = Replay(history)
+    replay = Replay(history, unfenced)
     for event in replay.events():
         if isinstance(event, Landed) and timeline_instant(event.path):
             _told(projection_is_a_prefix_of_the_log, replay.whole, event, history)
@@ -278,12 +282,12 @@ def nothing_left(storage: Storage) -> None:
     only_committed_files_exist(storage)
 
 
-def nothing_lost(history: History) -> None:
+def nothing_lost(history: History, unfenced: frozenset[str] = frozenset()) -> None:
     """A committed file goes when a later committed entry has replaced it, for all readers, and not before.
 
     Where the table keeps replaced files, it goes when a clean has let it go.
     """
-    replay = Replay(history)
+    replay = Replay(history, unfenced)
     for event in replay.events():
         if isinstance(event, Removed) and event.path.endswith(".parquet"):
             _hold(event.path not in replay.live, "a committed file is gone", event, history)
@@ -309,7 +313,7 @@ def bounded(history: History, *, within_s: float, dead: set[str]) -> None:
 
 def _sees_whole_commits(replay: Replay, event: Event, history: History) -> None:
     """What a reader of the Hudi format sees is the table as of some position."""
-    seen = hudi_files(replay.storage) - replay.empty
+    seen = hudi_files(replay.storage) - replay.empty - replay.unfenced
     _hold(seen in replay.states, f"its readers see a state that never was: {sorted(seen)}", event, history)
 
 

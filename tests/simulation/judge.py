@@ -84,11 +84,16 @@ def judge(outcome: Outcome) -> None:
 
 
 def _without_late_files(outcome: Outcome, storage: dict[str, bytes]) -> dict[str, bytes]:
-    """Leave out what a task has put after the rollback of its instant, whose markers were damaged: the rollback found
-    the files that were there, and could not fence the others.
+    late = _late_files(outcome)
+    return {path: data for path, data in storage.items() if path not in late}
+
+
+def _late_files(outcome: Outcome) -> frozenset[str]:
+    """What a task has put after the rollback of its instant, whose markers were damaged: the rollback found the files
+    that were there, and could not fence the others.
     """
     if outcome.damaged is None:
-        return storage
+        return frozenset()
     late, is_decided = set(), False
     for event in outcome.history.of(Landed):
         if event.path.startswith(LOG):
@@ -97,7 +102,7 @@ def _without_late_files(outcome: Outcome, storage: dict[str, bytes]) -> dict[str
             )
         elif is_decided and event.path.endswith(f"_{outcome.damaged}.parquet"):
             late.add(event.path)
-    return {path: data for path, data in storage.items() if path not in late}
+    return frozenset(late)
 
 
 def _judge_life(outcome: Outcome, history: History) -> None:
@@ -106,8 +111,9 @@ def _judge_life(outcome: Outcome, history: History) -> None:
     if not outcome.plan.has_staging:  # where it was closed before the markers are read, a late ack leads to no file
         # An operator who rolls back what lives has not waited for its lease, but for half of it before he reads.
         no_ack_came_too_late(history, read_after_seal=outcome.has_operator, expiry_s=LEASE.expiry_s)
-    all_or_nothing(history)
-    nothing_lost(history)
+    unfenced = _late_files(outcome)
+    all_or_nothing(history, unfenced)
+    nothing_lost(history, unfenced)
     readers_under_leases_find_their_files(history, expiry_s=LEASE.expiry_s)
     a_view_is_never_newer_than_its_reader(history)
     never_misses_a_committed_file(history)
