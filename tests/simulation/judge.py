@@ -130,8 +130,9 @@ def jobs_that_outlive_their_table_learn_it(outcome: Outcome) -> None:
     former, last = outcome.lives
     committed = {entry["instant"] for storage in (former.storage, outcome.swept) for entry in commits(storage)}
     writers_learn_the_truth(former.history, former.storage)
+    writers = _writers(outcome)
     for event in outcome.history.of(Told):
-        if event.instant in last.outliving and event.outcome not in UNCLEAR:
+        if event.instant in last.outliving and event.outcome not in UNCLEAR and writers[event.instant] == event.writer:
             assert (event.outcome == "committed") == (event.instant in committed), event
 
 
@@ -287,7 +288,7 @@ def _read(path: str, data: bytes) -> Iterator[Row]:
 
 
 def _writers(outcome: Outcome) -> dict[str, str]:
-    """Instant to the name of its writer."""
+    """Instant to the name of its writer: of the later one where a table was made again, and clocks gave one twice."""
     return {
         event.what.rpartition(" ")[2]: event.process
         for event in outcome.history.of(Befell)
@@ -309,11 +310,10 @@ def commits_replace_what_was_requested(outcome: Outcome) -> None:
 def _commits(outcome: Outcome) -> Iterator[tuple[int, dict[str, Any]]]:
     """Number of the writer, and entry."""
     decided = decisions(outcome.swept)
-    for event in outcome.history.of(Befell):
-        if event.what.startswith("has instant ") and event.process.startswith("writer"):
-            entry = decided.get(event.what.rpartition(" ")[2])
-            if entry is not None and entry["kind"] == "commit":
-                yield int(event.process.removeprefix("writer")), entry
+    for instant, writer in _writers(outcome).items():
+        entry = decided.get(instant)
+        if entry is not None and entry["kind"] == "commit" and writer.startswith("writer"):
+            yield int(writer.removeprefix("writer")), entry
 
 
 def _named_part(writer: WriterPlan, *, by_year: bool) -> str:

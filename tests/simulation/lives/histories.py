@@ -1,5 +1,6 @@
 """The history of each life of a table: it starts when the table is removed, or put back to an older copy."""
 
+import re
 from dataclasses import dataclass
 
 from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Refused, Removed, Replaced, Told
@@ -22,7 +23,9 @@ class Life:
     """At its end."""
 
     def without_remains(self, storage: dict[str, bytes]) -> dict[str, bytes]:
-        """Leave out the data files, and lists of fences, of jobs that outlive the former life and do not commit."""
+        """Leave out the data files, and lists of fences, of jobs that outlive the former life and do not commit, and
+        what they have projected of its commits.
+        """
         remains = (
             self.outliving - {entry["instant"] for entry in commits(storage)} if self.outliving else self.outliving
         )
@@ -44,9 +47,12 @@ def lives_of(history: History) -> list[Life]:
     outliving = frozenset(_instants(before) + _instants([event for event in after if _by(event) in replaced.at_work]))
     over = {event.request for event in before + shared if isinstance(event, Asked)}
     over |= {event.request for event in after if isinstance(event, Asked) and event.instant in outliving}
-    kept = [event for event in after if not _concerns(event, outliving, over)]
-    first, last = _history(history.events[:place]), _history(shared + kept)
-    return [Life(first, frozenset(), _storage(first)), Life(last, outliving, _storage(last))]
+    first = _history(history.events[:place])
+    former = {entry["instant"] for entry in commits(_storage(first))} - set(_instants(shared))
+    projected = frozenset(_projected(event.path) for event in after if isinstance(event, Landed)) & former
+    kept = [event for event in after if not _concerns(event, outliving, over, projected)]
+    last = _history(shared + kept)
+    return [Life(first, frozenset(), _storage(first)), Life(last, outliving | projected, _storage(last))]
 
 
 def _by(event: Event) -> str:
@@ -59,8 +65,16 @@ def _instants(events: list[Event]) -> list[str]:
     return reserved + [event.instant for event in events if isinstance(event, Asked)]
 
 
-def _concerns(event: Event, outliving: frozenset[str], over: set[int]) -> bool:
+def _projected(path: str) -> str:
+    """The instant of a file of the Hudi timeline: a job may project a commit of the former life into the next."""
+    found = re.fullmatch(r"\.hoodie/(\d{17})\..*", path)
+    return found[1] if found else ""
+
+
+def _concerns(event: Event, outliving: frozenset[str], over: set[int], projected: frozenset[str]) -> bool:
     match event:
+        case Landed():
+            return _projected(event.path) in projected
         case Asked() | Acked() | Refused() | GaveUp():
             return event.request in over
         case Began():
@@ -72,6 +86,8 @@ def _concerns(event: Event, outliving: frozenset[str], over: set[int]) -> bool:
 
 
 def _is_of(path: str, instants: frozenset[str]) -> bool:
+    if instants and _projected(path) in instants:
+        return True
     if path.startswith(".hoodie/.tallymark/fence/"):
         return path.split("/")[3] in instants
     return path.endswith(".parquet") and path[:-8].rpartition("_")[2] in instants
