@@ -22,7 +22,9 @@ from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.log import is_archived
 from tallymark.engine.timeline.seal import check_undecided, check_unsealed
+from tallymark.engine.views.checkpoint_reader import Checkpoints
 
 
 class MarkerSource(Protocol):
@@ -56,8 +58,11 @@ class DirectMarkers:
         self._flag = flag
         self._backend = backend
         self._instant = ticket.instant
-        self._check_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base)
-        self._check_undecided = partial(check_undecided, backend, ticket.instant, base=ticket.base)
+        archived = partial(is_archived, backend, Checkpoints(backend), ticket.table)
+        self._check_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base, is_archived=archived)
+        self._check_undecided = partial(
+            check_undecided, backend, ticket.instant, base=ticket.base, is_archived=archived
+        )
         self._counting = threading.Lock()
         self.count = 0
         """Markers acked so far."""

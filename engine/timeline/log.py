@@ -91,6 +91,21 @@ class LogStart(Protocol):
         ...
 
 
+async def newest_listed(backend: Backend, start: LogStart, table: str) -> HistoryBase | None:
+    """Return the base of the table's newest checkpoint that a listing shows, which is not used."""
+    for name in (await read_listing(backend)).manifests:
+        base = await start.base_of(name)
+        if base is not None and base.table == table:
+            return base
+    return None
+
+
+async def is_archived(backend: Backend, start: LogStart, table: str) -> bool:
+    """Return whether entries of the table's log are archived: its newest checkpoint shows it."""
+    newest = await newest_listed(backend, start, table)
+    return newest is not None and newest.start > 0
+
+
 class CommitLog:
     """One process's access to a table's log; ``history`` is the part that it has read."""
 
@@ -372,18 +387,10 @@ class CommitLog:
             await self._backend.get(LATEST_CHECKPOINT)
         except NotFound:
             return False
-        newest = await self._newest_listed(table)
-        return newest is not None and newest.start > 0
+        return self._start is not None and await is_archived(self._backend, self._start, table)
 
     async def _newest_listed(self, table: str) -> HistoryBase | None:
-        """Return the base of the table's newest checkpoint that a listing shows, which is not used."""
-        if self._start is None:
-            return None
-        for name in (await read_listing(self._backend)).manifests:
-            base = await self._start.base_of(name)
-            if base is not None and base.table == table:
-                return base
-        return None
+        return None if self._start is None else await newest_listed(self._backend, self._start, table)
 
     async def _verify(self) -> int:
         """Check that the log continues what was read, and read the next entry at the same time. Where the log was

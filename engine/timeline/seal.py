@@ -5,6 +5,7 @@ this object before it reads the markers, and every task checks for it after its 
 have missed is refused by its task.
 """
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from tallymark.backends.concurrently import concurrently
@@ -21,7 +22,10 @@ def seal_path(instant: str) -> str:
     return f"{SEAL_FOLDER}/{instant}"
 
 
-async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
+IsArchived = Callable[[], Awaitable[bool]]
+
+
+async def check_unsealed(backend: Backend, instant: str, *, base: int, is_archived: IsArchived) -> None:
     """Check that the instant still accepts markers.
 
     The seal is read first, the log second: a seal is deleted only after the log has decided the instant.
@@ -35,15 +39,16 @@ async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
         pass
     else:
         raise Sealed(f"instant {instant} takes no more markers: it is being committed or rolled back")
-    await check_undecided(backend, instant, base=base)
+    await check_undecided(backend, instant, base=base, is_archived=is_archived)
 
 
-async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
+async def check_undecided(backend: Backend, instant: str, *, base: int, is_archived: IsArchived) -> None:
     """Check that the log has not decided the instant, which was undecided up to ``base``.
 
     Its reservation is read after the log, and the oldest of these entries once more: while both exist, none after
     ``base`` is archived, so the log was read to its end. The reservation alone may be a put that has arrived once more
-    after the instant was over.
+    after the instant was over. ``is_archived`` is called where there is a checkpoint and no first entry: the checkpoint
+    may be of a table that was here before.
 
     Raises:
         Sealed: the instant is decided.
@@ -67,7 +72,9 @@ async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
     if LATEST_CHECKPOINT in found:  # of a log without a first entry: that is archived, or came after it was read
         await look(entry_path(1))
         if entry_path(1) in found:
-            await check_undecided(backend, instant, base=base)
+            await check_undecided(backend, instant, base=base, is_archived=is_archived)
             return
+        if not await is_archived():
+            found.discard(LATEST_CHECKPOINT)
     if reservation not in found or (number > 1) != (oldest in found):
         raise Sealed(f"instant {instant} takes no more markers: it is over")

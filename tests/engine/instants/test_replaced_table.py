@@ -94,3 +94,15 @@ async def test_a_process_with_another_log_does_not_roll_back_a_commit_of_the_tab
     await committed(store.backend)
     assert store.decisions[job.instant]["kind"] == "commit"
     assert committed_files(store.objects) == set(data_files(store.objects))
+
+
+async def test_a_checkpoint_of_a_former_table_ends_no_instant_of_the_one_made_after_it(store):
+    await committed(store.backend)
+    await table(store.backend).checkpoint()
+    former = {path: data for path, data in store.objects.items() if "/checkpoint/" in path}
+    replace_all(store, {})
+    async with begin(store.backend) as job:
+        for path, data in former.items():
+            await store.backend.put(path, data)
+        await job.commit([await write_rows(job, store.backend)])
+    assert (await table(store.backend).snapshot()).position == 1

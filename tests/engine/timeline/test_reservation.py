@@ -63,6 +63,10 @@ def test_what_is_no_reservation_is_refused_by_the_name_of_its_object(data):
         Reservation.decode(data, source="open/17")
 
 
+async def archived() -> bool:
+    return True
+
+
 async def opened(storage: MemoryBackend, number: int) -> None:
     await storage.put(f"{OPEN_FOLDER}/{instant(number)}", b"")
 
@@ -73,17 +77,17 @@ async def test_a_sealed_instant_is_closed_and_one_without_seal_or_entry_open():
     await win(storage, commit(1), rollback(2))
     for number in (3, 4):
         await opened(storage, number)
-    await check_unsealed(storage, instant(3), base=0)
+    await check_unsealed(storage, instant(3), base=0, is_archived=archived)
     await storage.put(seal_path(instant(3)), b"")
     with pytest.raises(Sealed, match="is being committed or rolled back"):
-        await check_unsealed(storage, instant(3), base=0)
-    await check_unsealed(storage, instant(4), base=0)
+        await check_unsealed(storage, instant(3), base=0, is_archived=archived)
+    await check_unsealed(storage, instant(4), base=0, is_archived=archived)
 
 
 @on_both_loops
 async def test_an_instant_without_a_reservation_is_over_though_its_entry_is_archived():
     with pytest.raises(Sealed, match="it is over"):
-        await check_unsealed(MemoryBackend(), instant(3), base=0)
+        await check_unsealed(MemoryBackend(), instant(3), base=0, is_archived=archived)
 
 
 @pytest.mark.parametrize("base", [0, 1])
@@ -94,7 +98,7 @@ async def test_an_instant_whose_reservation_arrives_once_more_after_its_entry_wa
     await storage.put(LATEST_CHECKPOINT, b"")
     await storage.delete([entry_path(number) for number in (1, 2, 3)])
     with pytest.raises(Sealed, match="it is over"):
-        await check_unsealed(storage, instant(3), base=base)
+        await check_unsealed(storage, instant(3), base=base, is_archived=archived)
 
 
 async def test_a_first_entry_that_arrives_with_its_checkpoint_while_the_log_is_read_ends_nothing(monkeypatch):
@@ -111,7 +115,7 @@ async def test_a_first_entry_that_arrives_with_its_checkpoint_while_the_log_is_r
         return await get(path)
 
     monkeypatch.setattr(storage, "get", overtaken)
-    await check_unsealed(storage, instant(3), base=0)
+    await check_unsealed(storage, instant(3), base=0, is_archived=archived)
 
 
 @pytest.mark.parametrize("entry", [commit(3), rollback(3)], ids=lambda entry: entry.kind)
@@ -120,7 +124,7 @@ async def test_an_instant_that_the_log_has_ended_is_closed_though_its_seal_has_g
     storage = MemoryBackend()
     await win(storage, commit(1), commit(2), entry, commit(4))
     with pytest.raises(Sealed, match=f"its {entry.kind} stands at position 3"):
-        await check_unsealed(storage, instant(3), base=1)
+        await check_unsealed(storage, instant(3), base=1, is_archived=archived)
 
 
 @on_both_loops
@@ -128,5 +132,5 @@ async def test_the_seal_is_read_before_the_log_and_silence_permits_nothing():
     """A seal is deleted only after the entry is in the log: in the other order both could be missed."""
     storage = FaultyBackend(MemoryBackend(), lost_request("get", "*/log/*"))
     with pytest.raises(Unavailable):
-        await check_unsealed(storage, instant(3), base=0)
+        await check_unsealed(storage, instant(3), base=0, is_archived=archived)
     assert storage.paths("get") == [seal_path(instant(3)), ".hoodie/.tallymark/log/00000000000000000001"]
