@@ -95,6 +95,13 @@ class Backend(Protocol):
         """
         ...
 
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        """Return ``length`` bytes from ``start`` on of what ``get`` returns, or those up to its end; b"" beyond it.
+
+        Raises NotFound, and ValueError for a negative ``start`` or a ``length`` below 1.
+        """
+        ...
+
     async def put(self, path: str, data: bytes) -> None:
         """Create or replace the object. Readers see the old bytes or the new, never a part. Durable on return."""
         ...
@@ -154,6 +161,12 @@ def check_path(path: str) -> str:
     if rule:
         raise InvalidPath(f"path {path!r} {rule}; give a relative path of plain segments, such as 'a/b.parquet'")
     return path
+
+
+def check_range(start: int, length: int) -> None:
+    """Raise ValueError if ``get_range`` does not accept them."""
+    if start < 0 or length < 1:
+        raise ValueError(f"a range of {length} bytes from {start} on; start at 0 or later and read 1 byte or more")
 
 
 def _broken_rule(path: str) -> str | None:

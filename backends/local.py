@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -21,7 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import anyio.to_thread
 
-from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.backends.local_directories import ATTEMPTS, LocalDirectories
@@ -60,7 +61,11 @@ class LocalBackend:
         return self._root.as_uri()
 
     async def get(self, path: str) -> bytes:
-        return await _in_thread(self._get, path)
+        return await _in_thread(self._get, path, 0, sys.maxsize)
+
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        check_range(start, length)
+        return await _in_thread(self._get, path, start, length)
 
     async def put(self, path: str, data: bytes) -> None:
         await _in_thread(self._put, path, data, replace)
@@ -89,12 +94,15 @@ class LocalBackend:
     def _at(self, path: str) -> Path:
         return self._root / check_path(path)
 
-    def _get(self, path: str) -> bytes:
+    def _get(self, path: str, start: int, length: int) -> bytes:
         target = self._at(path)
         with translated(path, target):
             self._directories.check(target.parent)
             try:
-                data = target.read_bytes()
+                with target.open("rb") as file:
+                    size = os.fstat(file.fileno()).st_size
+                    file.seek(min(start, size))
+                    data = file.read(min(length, size))  # it allocates that much
             except (IsADirectoryError, NotADirectoryError) as error:
                 raise NotFound(f"{path} does not exist: {error.strerror}") from error
             # Another's link is visible before its directory is synced: callers must not act on what a crash can revert.

@@ -43,6 +43,9 @@ class MeasuredBackend:
     async def get(self, path: str) -> bytes:
         return await self._counted("get", lambda: self._inner.get(path), received=len)
 
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return await self._counted("get_range", lambda: self._inner.get_range(path, start, length), received=len)
+
     async def put(self, path: str, data: bytes) -> None:
         await self._counted("put", lambda: self._inner.put(path, data), sent=len(data))
 

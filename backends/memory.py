@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import anyio.lowlevel
 
-from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 
 
@@ -40,6 +40,10 @@ class MemoryBackend:
                 return self._objects[check_path(path)][0]
             except KeyError:
                 raise NotFound(f"{path} does not exist") from None
+
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        check_range(start, length)
+        return (await self.get(path))[start : start + length]
 
     async def put(self, path: str, data: bytes) -> None:
         await anyio.lowlevel.checkpoint()

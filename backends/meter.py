@@ -11,8 +11,9 @@ from typing import Literal, get_args
 
 from tallymark.backends.errors import AlreadyExists, NotFound, Throttled, Unavailable
 
-RequestClass = Literal["put", "copy", "post", "list", "get", "head", "delete", "stage"]
-"""What a request does. ``stage`` opens or closes a staging directory, or starts a data file; it is not billed."""
+RequestClass = Literal["put", "copy", "post", "list", "get", "get_range", "head", "delete", "stage"]
+"""What a request does. ``stage`` opens or closes a staging directory, or starts a data file; it is not billed.
+``get_range`` is billed as ``get``."""
 
 Outcome = Literal["ok", "not_found", "exists", "refused", "throttled", "unknown"]
 """``exists``: the answer of a conditional put that lost. ``unknown``: no answer, or an unclear one.
@@ -37,7 +38,7 @@ class PriceList:
     """Price of PUT, COPY and POST."""
     list: float = 0.0
     get: float = 0.0
-    """Price of GET and HEAD."""
+    """Price of GET, also of a range, and HEAD."""
     delete: float = 0.0
     sent_gb: float = 0.0
     received_gb: float = 0.0
@@ -57,7 +58,7 @@ class PriceList:
         match request_class:
             case "put" | "copy" | "post":
                 return self.put
-            case "get" | "head":
+            case "get" | "get_range" | "head":
                 return self.get
             case "list":
                 return self.list

@@ -39,6 +39,9 @@ it), a container's agent, or the machine's metadata service."""
 _ADDRESS = re.compile(r"https?://\S+")
 """It contains the key, whose text is the caller's and not the store's."""
 
+_NOT_THE_RANGE = re.compile(r"non-partial response|content.range header|wanted range starting", re.IGNORECASE)
+"""The vendor's text for an answer of success that has no ``Content-Range``, or that of an empty object."""
+
 NO_ANSWER = "no answer; it may have happened, or may yet"
 NO_OBJECT_STORE = "the server there is not an object store: check the URL and StorageOptions.endpoint"
 
@@ -179,6 +182,16 @@ def translated(error: BaseException, verb: Verb, where: str, rights: Mapping[Ver
     if refusal.meaning.error is AlreadyExists:
         return AlreadyExists(f"{at} exists; {remedy}")
     return refusal.meaning.error(f"{at}: {_DOING[verb]}{message}; {remedy}")
+
+
+def is_beyond_end(error: BaseException) -> bool:
+    """Return whether the store has answered that the object ends before the range that was requested."""
+    return not isinstance(error, FileNotFoundError) and _first(_STATUS, str(error)) == "416"
+
+
+def is_not_the_range(error: BaseException) -> bool:
+    """Return whether the store has answered a request for a range with success, and without that range."""
+    return _NOT_THE_RANGE.search(str(error)) is not None
 
 
 _DOING: Mapping[Verb, str] = {

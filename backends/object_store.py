@@ -56,6 +56,9 @@ class ObjectStoreBackend:
     async def get(self, path: str) -> bytes:
         return await self._threads.run(self._client.get, path)
 
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return await self._threads.run(self._client.get_range, path, start, length)
+
     async def put(self, path: str, data: bytes) -> None:
         await self._threads.run(self._client.put, path, bytes(data))
 

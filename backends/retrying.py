@@ -1,9 +1,9 @@
 """Backend whose unanswered requests are repeated where that is harmless.
 
-Repeated: get, put, list, delete, open_staging, close_staging; a second time they do the same as the first. Not
-repeated: put_new, new_file and publish. A second put_new would meet the first one's object and treat it as another's,
-so the stores that lose answers repeat it themselves, where a nonce identifies the object's writer, with the same
-``Retries``.
+Repeated: get, get_range, put, list, delete, open_staging, close_staging; a second time they do the same as the first.
+Not repeated: put_new, new_file and publish. A second put_new would meet the first one's object and treat it as
+another's, so the stores that lose answers repeat it themselves, where a nonce identifies the object's writer, with the
+same ``Retries``.
 
 Bounds: each attempt ends within ``RetrySettings.attempt_timeout_s`` and each call within ``timeout_s``, whatever the
 store does; a listing and a delete of many do so for each page. A caller therefore never waits without limit, and bounds
@@ -74,6 +74,9 @@ class RetryingBackend:
 
     async def get(self, path: str) -> bytes:
         return await self._retries.run(lambda: self._inner.get(path))
+
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return await self._retries.run(lambda: self._inner.get_range(path, start, length))
 
     async def put(self, path: str, data: bytes) -> None:
         await self._retries.run(lambda: self._inner.put(path, data), sent=len(data))

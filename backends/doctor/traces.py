@@ -35,6 +35,9 @@ class TracedBackend:
     async def get(self, path: str) -> bytes:
         return await self._inner.get(path)
 
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return await self._inner.get_range(path, start, length)
+
     async def put(self, path: str, data: bytes) -> None:
         self._paths[path] = None
         await self._inner.put(path, data)

@@ -11,6 +11,7 @@ one sequence: what the reader then writes to the same HDFS cannot survive withou
 """
 
 import secrets
+import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, Unavailable
 from tallymark.backends.hdfs.client import HdfsClient, create
 from tallymark.backends.hdfs.errors import IsADirectory, NotADirectory, NotEmpty, translated
@@ -46,7 +47,7 @@ ATTEMPTS = 16
 two requests."""
 
 SMALL_BYTES = 1 << 20
-"""Objects up to this size are read within the time limit of the request that opens them."""
+"""Objects and ranges up to this size are read within the time limit of the request that opens them."""
 
 SEGMENT_BYTES_MAX = 255
 """The NameNode's default limit (``dfs.namenode.fs-limits.max-component-length``), in UTF-8 bytes."""
@@ -72,7 +73,11 @@ class HdfsBackend:
         return f"{self._client.url}{self._root or '/'}"
 
     async def get(self, path: str) -> bytes:
-        return await self._threads.run(self._get, path)
+        return await self._threads.run(self._get, path, 0, sys.maxsize)
+
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        check_range(start, length)
+        return await self._threads.run(self._get, path, start, length)
 
     async def put(self, path: str, data: bytes) -> None:
         await self._threads.run(self._put, path, bytes(data))
@@ -115,18 +120,21 @@ class HdfsBackend:
         """Return the absolute path. Raises InvalidPath."""
         return f"{self._root}/{check_segments(path)}"
 
-    def _get(self, path: str) -> bytes:
+    def _get(self, path: str, start: int, length: int) -> bytes:
         target = self._at(path)
 
-        def read(hdfs: "Client") -> "bytes | FileReader":
+        def read(hdfs: "Client") -> "tuple[bytes | FileReader, int]":
             file = hdfs.read(target)
-            return file.read() if len(file) <= SMALL_BYTES else file
+            size = min(length, len(file) - start)
+            if size <= 0:  # the vendor's client panics beyond the end
+                return b"", 0
+            return file.read_range(start, size) if size <= SMALL_BYTES else file, size
 
         try:
-            found = self._client.call(read, self._url_of(target))
+            found, size = self._client.call(read, self._url_of(target))
             if isinstance(found, bytes):
                 return found
-            return self._client.call(lambda _hdfs: found.read(), self._url_of(target), sent=len(found))
+            return self._client.call(lambda _hdfs: found.read_range(start, size), self._url_of(target), sent=size)
         except NotADirectory as error:
             raise NotFound(f"{self._url_of(target)} does not exist: {error}") from error
 

@@ -53,7 +53,7 @@ class CountingBackend:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        if name in ("get", "put", "put_new", "delete"):
+        if name in ("get", "get_range", "put", "put_new", "delete"):
             self.requests[name] += 1
         return found
 

@@ -10,7 +10,14 @@ from tallymark.bench.loopback.rate import Rate
 
 READ_BYTES = 1 << 20
 
-_REASONS = {200: "OK", 204: "No Content", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed"}
+_REASONS = {
+    200: "OK",
+    204: "No Content",
+    206: "Partial Content",
+    404: "Not Found",
+    412: "Precondition Failed",
+    416: "Range Not Satisfiable",
+}
 _EXPECTS = re.compile(rb"(?i)\r\nexpect: *100-continue")
 _DATA_FILE = re.compile(rb"PUT /(?!\S*/_delta_log/)\S*\.parquet[? ]")
 """A checkpoint of a Delta log has such a name, too, and has to be read again."""

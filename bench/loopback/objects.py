@@ -129,6 +129,8 @@ class Objects:
             return 404, {}, error("NoSuchKey")
         if asked := _RANGE.fullmatch(request.headers.get("range", "")):
             first, last = int(asked[1]), min(int(asked[2] or found.size), found.size - 1)
+            if first > last:
+                return 416, {}, error("InvalidRange")
             where = {"Content-Range": f"bytes {first}-{last}/{found.size}"}
             return 206, {**found.headers, **where}, found.body[first : last + 1]
         return 200, found.headers, found.body

@@ -30,7 +30,7 @@ def lognormal(median_s: float, random: Random, *, p99_over_median: float = 5.0) 
 
 
 class SlowMemory(MemoryBackend):
-    """Puts-if-absent take ``put_time``, any number of them at once; each get and each page of a listing ``read_s``."""
+    """Puts-if-absent take ``put_time``, any number of them at once; each read and each page of a listing ``read_s``."""
 
     def __init__(self, put_time: PutTime, read_s: float = 0.0) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class SlowMemory(MemoryBackend):
     async def get(self, path: str) -> bytes:
         if self.read_s:
             await anyio.sleep(self.read_s)
-        return await super().get(path)
+        return await super().get(path)  # get_range calls it, too
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         number = 0

@@ -9,7 +9,7 @@ from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.meter import RequestMeter
 from tallymark.backends.testing import listed
-from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused, slow
+from tests.support.faulty import FaultyBackend, Verb, hanging, lost_answer, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
 
@@ -19,17 +19,20 @@ def measured(*script):
 
 @on_virtual_time
 async def test_each_verb_is_counted_with_its_bytes_and_its_time():
-    backend = measured(slow("put", 0.5), slow("get", 0.25), slow("list", 2.0), slow("delete", 4.0))
+    seconds: dict[Verb, float] = {"put": 0.5, "list": 2.0, "get": 0.25, "get_range": 0.125, "delete": 4.0}
+    backend = measured(*(slow(verb, each) for verb, each in seconds.items()))
     await backend.put("a", b"123")
     await backend.put_new("b", b"12345")
     await backend.get("a")
+    await backend.get_range("a", 1, 9)
     await listed(backend)
     await backend.delete(["a", "b"])
     found = backend.statistics()
-    assert [each.request_class for each in found.classes] == ["put", "list", "get", "delete"]
+    assert [each.request_class for each in found.classes] == list(seconds)
     assert found.of("put").outcomes == {"ok": 2}
     assert (found.of("put").sent_bytes, found.of("get").received_bytes) == (8, 3)
-    assert [found.of(name).max_s for name in ("put", "get", "list", "delete")] == [0.5, 0.25, 2.0, 4.0]
+    assert found.of("get_range").received_bytes == 2
+    assert {each.request_class: each.max_s for each in found.classes} == seconds
 
 
 @on_virtual_time

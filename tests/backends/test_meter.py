@@ -52,11 +52,12 @@ def test_costs_are_those_of_the_users_price_list():
     for _ in range(1000):
         meter.record("list", "ok")
         meter.record("head", "not_found")
+        meter.record("get_range", "ok")
         meter.record("get", "ok", received=10**6)
         meter.record("delete", "ok")
         meter.record("stage", "ok")
     prices = PriceList(currency="EUR", put=0.005, list=0.004, get=0.0004, sent_gb=0.01, received_gb=0.09)
-    assert meter.statistics().cost(prices) == pytest.approx(2 * 0.005 + 0.004 + 2 * 0.0004 + 2 * 0.01 + 0.09)
+    assert meter.statistics().cost(prices) == pytest.approx(2 * 0.005 + 0.004 + 3 * 0.0004 + 2 * 0.01 + 0.09)
 
 
 def test_what_a_store_throttles_it_does_not_bill_and_nothing_costs_without_a_price():

@@ -16,7 +16,7 @@ from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import PAGE_COUNT, RetryingBackend
 from tallymark.backends.testing import listed
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused
+from tests.support.faulty import FaultyBackend, Verb, hanging, lost_answer, lost_request, refused
 from tests.support.loops import on_virtual_time
 
 
@@ -27,12 +27,13 @@ def retrying(*script, settings=None):
 
 @on_virtual_time
 async def test_gets_puts_and_deletes_whose_answers_are_lost_are_made_again():
+    verbs: tuple[Verb, ...] = ("put", "get", "get_range", "delete")
     for fault in (lost_request, lost_answer):
-        backend, storage = retrying(fault("put", nth=1), fault("get", nth=1), fault("delete", nth=1))
+        backend, storage = retrying(*(fault(verb, nth=1) for verb in verbs))
         await backend.put("a", b"1")
-        assert await backend.get("a") == b"1"
+        assert await backend.get("a") == await backend.get_range("a", 0, 2) == b"1"
         await backend.delete(["a"])
-        assert [call.verb for call in storage.calls] == ["put", "put", "get", "get", "delete", "delete"]
+        assert [call.verb for call in storage.calls] == [verb for verb in verbs for _ in range(2)]
         assert await listed(storage.inner) == []
 
 
@@ -75,12 +76,13 @@ async def test_what_the_store_answers_is_not_asked_for_again():
     assert len(storage.calls) == 4
 
 
-@pytest.mark.parametrize("verb", ["get", "put", "list", "delete", "open_staging", "close_staging"])
+@pytest.mark.parametrize("verb", ["get", "get_range", "put", "list", "delete", "open_staging", "close_staging"])
 @on_virtual_time
 async def test_a_store_that_never_answers_is_an_error_within_half_a_minute(verb):
     backend, storage = retrying(hanging(verb))
     ask = {
         "get": lambda: backend.get("a"),
+        "get_range": lambda: backend.get_range("a", 0, 1),
         "put": lambda: backend.put("a", b"1"),
         "list": lambda: listed(backend),
         "delete": lambda: backend.delete(["a"]),

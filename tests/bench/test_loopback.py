@@ -36,6 +36,7 @@ async def test_what_was_put_is_read_listed_and_deleted(backend):
     await backend.put("a/1 & '2'.txt", b"one")
     await backend.put("a/1 & '2'.txt", b"two")
     assert await backend.get("a/1 & '2'.txt") == b"two"
+    assert [await backend.get_range("a/1 & '2'.txt", start, 9) for start in (1, 3)] == [b"wo", b""]
     assert [(entry.path, entry.size) async for entry in backend.list("a")] == [("a/1 & '2'.txt", 3)]
     await backend.delete(["a/1 & '2'.txt"])
     with pytest.raises(NotFound):

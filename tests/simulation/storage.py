@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import outcome
 import trio
 
-from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
@@ -162,6 +162,10 @@ class Port:
         check_path(path)
         data: bytes = await self._call("get", path, lambda: self.objects.get(path))
         return data
+
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        check_range(start, length)
+        return (await self.get(path))[start : start + length]
 
     async def put(self, path: str, data: bytes) -> None:
         check_path(path)

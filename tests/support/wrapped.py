@@ -31,6 +31,10 @@ class WrappedBackend:
         data: bytes = await self._through("get", (path,), lambda: self.inner.get(path))
         return data
 
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        data: bytes = await self._through("get_range", (path,), lambda: self.inner.get_range(path, start, length))
+        return data
+
     async def put(self, path: str, data: bytes) -> None:
         await self._through("put", (path,), lambda: self.inner.put(path, data))
 

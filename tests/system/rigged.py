@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tallymark.backends import Backend
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
-Verb = Literal["get", "put_new", "delete", "open_staging", "close_staging"]
+Verb = Literal["get", "get_range", "put_new", "delete", "open_staging", "close_staging"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,10 @@ class RiggedBackend:
         data: bytes = await self._call("get", path)
         return data
 
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        data: bytes = await self._call("get_range", path, start, length)
+        return data
+
     async def put_new(self, path: str, data: bytes) -> None:
         await self._call("put_new", path, data)
 
@@ -59,10 +63,10 @@ class RiggedBackend:
     async def close_staging(self, directory: str) -> None:
         await self._call("close_staging", directory)
 
-    async def _call(self, verb: Verb, path: str, *data: bytes) -> Any:
+    async def _call(self, verb: Verb, path: str, *arguments: Any) -> Any:
         fault = self._due(verb, [path])
         self._strike(fault, "before")
-        result = await getattr(self._inner, verb)(path, *data)
+        result = await getattr(self._inner, verb)(path, *arguments)
         self._strike(fault, "after")
         return result
 

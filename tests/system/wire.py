@@ -19,7 +19,8 @@ def requests(backend: Backend) -> Mapping[str, int]:
     statistics: RequestStatistics = backend.statistics()  # type: ignore[attr-defined]
     count = {name: statistics.of(name).count for name in get_args(RequestClass)}
     return {
-        **{name: count[name] for name in ("put", "get", "head", "list")},
+        **{name: count[name] for name in ("put", "head", "list")},
+        "get": count["get"] + count["get_range"],
         "delete": count["delete"] + count["post"],
     }
 

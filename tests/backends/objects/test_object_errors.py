@@ -19,6 +19,7 @@ CANARY = "canary-0xC0FFEE"
 
 VERBS = {
     "get": lambda client: client.get("p/a"),
+    "get_range": lambda client: client.get_range("p/a", 0, 1),
     "head": lambda client: client.nonce("p/a"),
     "put": lambda client: client.put("p/a", b"data"),
     "put_new": lambda client: client.put_new("p/a", b"data", "nonce"),
@@ -168,7 +169,7 @@ def test_a_redirect_to_another_region_names_the_option(server, client, verb):
 @pytest.mark.parametrize("verb", sorted(set(VERBS) - {"list"}))
 def test_an_answer_that_no_object_store_gives_is_no_success(server, client, verb):
     server.say(Say(200, b"<html>It works!</html>", {"Content-Type": "text/html"}))
-    assert type(error_of(client, verb)) is (NotPermitted if verb in ("get", "head") else Unavailable)
+    assert type(error_of(client, verb)) is (NotPermitted if verb in ("get", "get_range", "head") else Unavailable)
 
 
 @pytest.mark.parametrize(

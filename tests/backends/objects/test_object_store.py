@@ -31,6 +31,9 @@ def page(keys, *, is_truncated=False):
     )
 
 
+RANGE = Say(206, b"3456", {**Say().headers, "Content-Range": "bytes 3-6/10"})
+
+
 @pytest.fixture
 def server():
     with scripted_server() as server:
@@ -46,6 +49,9 @@ def backend(server):
 async def test_each_verb_is_one_request_that_is_counted_with_its_bytes(server, backend):
     server.say(Say(200, b"1234567"))
     await backend.get("a")
+    server.say(RANGE)
+    assert await backend.get_range("a", 3, 4) == b"3456"
+    assert server.asked[0].headers["range"] == "bytes=3-6"
     server.say(Say())
     await backend.put("a", b"12345")
     await backend.put_new("a", b"12345")
@@ -54,9 +60,43 @@ async def test_each_verb_is_one_request_that_is_counted_with_its_bytes(server, b
     await backend.delete(["a"])
     server.say(page(["t/m/1"]))
     await listed(backend, "m")
-    assert counts(backend) == {"get": {"ok": 1}, "put": {"ok": 2}, "delete": {"ok": 1}, "list": {"ok": 1}}
+    assert counts(backend) == {
+        "get": {"ok": 1},
+        "get_range": {"ok": 1},
+        "put": {"ok": 2},
+        "delete": {"ok": 1},
+        "list": {"ok": 1},
+    }
     statistics = backend.statistics()
-    assert (statistics.sent_bytes, statistics.received_bytes) == (10, 7)
+    assert (statistics.sent_bytes, statistics.received_bytes) == (10, 7 + 4)
+
+
+@on_both_loops
+async def test_a_range_beyond_the_end_is_no_byte_and_no_error(server, backend):
+    for answer in (Say(416), refusal(416, "InvalidRange")):
+        server.say(answer)
+        assert await backend.get_range("a", 10, 4) == b""
+    assert counts(backend) == {"get_range": {"ok": 2}}
+    server.say(refusal(404, "NoSuchKey"))
+    with pytest.raises(NotFound):
+        await backend.get_range("status code: 416 ", 10, 4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "whole"),
+    [
+        (Say(200, b"0123456789"), b"0123456789"),
+        (Say(200), b""),
+        (Say(206, headers={**RANGE.headers, "Content-Range": "bytes */0"}), b""),  # Ceph's gateway
+        (Say(206, headers={**RANGE.headers, "Content-Range": "bytes 0-0/0"}), b""),
+        (Say(206), b""),
+    ],
+)
+@on_both_loops
+async def test_where_the_store_gives_no_range_the_whole_is_read(server, backend, answer, whole):
+    server.say(answer, Say(200, whole))
+    assert await backend.get_range("a", 3, 4) == whole[3:7]
+    assert counts(backend) == {"get": {"ok": 1}, "get_range": {"ok": 1}}
 
 
 @on_both_loops

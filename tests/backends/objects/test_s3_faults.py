@@ -30,6 +30,7 @@ through_each_fault = pytest.mark.parametrize("name", FAULTS)
 
 ASKS = {
     "get": lambda backend: backend.get("t/a"),
+    "get_range": lambda backend: backend.get_range("t/a", 0, 1),
     "put": lambda backend: backend.put("t/a", b""),
     "put_new": lambda backend: backend.put_new("t/a", b""),
     "list": lambda backend: listed(backend, "t"),
@@ -54,6 +55,9 @@ async def test_get_gives_the_bytes_through_any_fault(s3, bucket, proxy, backend,
     s3.client.put_object(Bucket=bucket, Key="a", Body=b"bytes" * 1000)
     fault = proxy.script(FAULTS[name], method="GET")
     assert await backend.get("a") == b"bytes" * 1000
+    assert fault.happened == 1
+    fault = proxy.script(FAULTS[name], method="GET")
+    assert await backend.get_range("a", 1, 4) == b"ytes"
     assert fault.happened == 1
 
 
