@@ -220,6 +220,15 @@ async def has_bytes(backend: Backend, path: str, data: bytes, what: str = "") ->
         raise Broken(f"{what or path} was read with other bytes ({len(found):,} where {len(data):,} had been put)")
 
 
+async def has_ranges(backend: Backend, path: str, data: bytes) -> None:
+    """Check ranges of the object, which has these bytes: some within it, across its end and beyond it."""
+    size = len(data)
+    for start, length in ((0, size), (1, size // 2), (size // 2, size), (size - 1, 1), (size, 1), (size + 1, size)):
+        found = await backend.get_range(path, start, length)
+        if found != data[start : start + length]:
+            raise Broken(f"a range of {path}, {length:,} bytes from {start:,} on, was read with other bytes")
+
+
 async def is_absent(backend: Backend, path: str, broken: str) -> None:
     """Check that the path cannot be read; ``broken`` is the message if it can."""
     try:

@@ -57,7 +57,8 @@ class Probe:
 
 async def takes_and_gives_back(backend: TracedBackend) -> str:
     await checks.replaces(backend, "taken")
-    return "an object, and the one that replaced it"
+    await checks.has_ranges(backend, "taken", b"second")
+    return "an object, the one that replaced it, and ranges of it"
 
 
 async def shows_each_put_at_once(backend: TracedBackend) -> str:

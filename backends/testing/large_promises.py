@@ -29,6 +29,12 @@ class LargePromises(StoreTests):
         assert peek.objects() == {"a": b"small"}
 
     @large_promise
+    async def test_a_range_of_a_large_object_has_the_bytes_between_its_ends(self, backend: Backend) -> None:
+        data = _data(min(self.large_object_bytes))
+        await backend.put("a", data)
+        await checks.has_ranges(backend, "a", data)
+
+    @large_promise
     async def test_a_large_data_file_is_published_whole_and_nothing_else_is_left(
         self, backend: Backend, peek: Peek
     ) -> None:

@@ -40,7 +40,7 @@ class NamePromises(StoreTests):
         await backend.put(path, b"3")
         assert await listed(backend) == [path]
         assert peek.objects() == {path: b"3"}
-        assert await backend.get(path) == b"3"
+        assert await backend.get(path) == await backend.get_range(path, 0, 1) == b"3"
         await backend.delete([path])
         assert peek.objects() == {}
         await self.write_file(backend, path)
@@ -93,6 +93,7 @@ class NamePromises(StoreTests):
         await backend.put("keep", b"")
         calls: list[Callable[[], Awaitable[object]]] = [
             lambda: backend.get(path),
+            lambda: backend.get_range(path, 0, 1),
             lambda: backend.put(path, b""),
             lambda: backend.put_new(path, b""),
             lambda: backend.delete([path]),

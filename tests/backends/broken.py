@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Sequence
 from urllib.parse import unquote
 
-from tallymark.backends import AlreadyExists, Entry, NewFile, NotFound, Unavailable
+from tallymark.backends import AlreadyExists, Entry, NewFile, NotFound, NotPermitted, Unavailable
 from tallymark.backends.contract import check_path
 from tallymark.backends.memory import MemoryBackend
 
@@ -46,6 +46,40 @@ class KeepsTheCallersBuffer(MemoryBackend):
     async def put(self, path: str, data: bytes) -> None:
         await super().put(path, b"")
         self._objects[path] = (data, self._objects[path][1])
+
+
+class IncludesTheEndOfARange(MemoryBackend):
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return await super().get_range(path, start, length + 1)
+
+
+class RefusesARangeBeyondTheEnd(MemoryBackend):
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        if data := await super().get_range(path, start, length):
+            return data
+        raise NotPermitted("416 Range Not Satisfiable")
+
+
+class CountsANegativeStartFromTheEnd(MemoryBackend):
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return (await self.get(path))[start:][:length]
+
+
+class ReadsARangeOfNothing(MemoryBackend):
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        return await super().get_range(path, start, length) if path in self._objects else b""
+
+
+class ReadsARangeInTwoSteps(MemoryBackend):
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        first = await super().get_range(path, start, 1)
+        return first + (await super().get_range(path, start + 1, length))[: length - 1]
+
+
+class KeepsTheRangesItHasRead(MemoryBackend):
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        kept: dict[object, bytes] = self.__dict__.setdefault("_kept", {})
+        return kept.setdefault((path, start, length), await super().get_range(path, start, length))
 
 
 class PutsInTwoSteps(MemoryBackend):

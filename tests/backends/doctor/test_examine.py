@@ -62,6 +62,7 @@ async def test_a_store_that_keeps_the_contract_is_fit_and_empty_afterwards(has_s
         (broken.ChecksThenPuts, "has one winner of a race"),
         (broken.TakesEqualBytesForItsOwn, "creates a name once"),
         (broken.KeepsDeletedNamesTaken, "creates a name once"),
+        (broken.IncludesTheEndOfARange, "gives back what it was given"),
         (broken.CutsLargeObjects, "keeps large objects"),
         (broken.ListsUnsorted, "lists what is there"),
         (broken.ListsWhatItListedBefore, "deletes many at once"),
