@@ -95,6 +95,7 @@ async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties 
 
 def _check_fits(found: TableProperties, mine: TableProperties, wanted: TableSpec) -> None:
     wanted.retention.check_kept(found)
+    wanted.request.key.check_kept(found.key)
     _check_same(found, mine)
 
 

@@ -7,6 +7,7 @@ from typing import Literal, TypedDict, Unpack, get_args
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.properties import Readers
+from tallymark.engine.timeline.table_key import KeyRequest, UniqueIn
 
 Mode = Literal["append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
@@ -29,6 +30,9 @@ class WriteOptions(TypedDict, total=False):
     txn: str | None
     readers: Readers | None
     retain_hours: float | None
+    record_key: str | Sequence[str] | None
+    order_by: str | Sequence[str] | None
+    unique_in: UniqueIn | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,12 @@ class WriteRequest:
     """For the write that creates the table: whether replaced files are deleted or retained."""
     retain_hours: float | None = None
     """For the write that creates the table: how long they are retained."""
+    record_key: str | Sequence[str] | None = None
+    """For the write that creates the table: the columns whose values identify a row."""
+    order_by: str | Sequence[str] | None = None
+    """For the write that creates the table: the columns that decide between two rows of one key."""
+    unique_in: UniqueIn | None = None
+    """For the write that creates the table: where a key occurs once."""
 
     @classmethod
     def of(cls, mode: Mode, **options: Unpack[WriteOptions]) -> "WriteRequest":
@@ -79,6 +89,11 @@ class WriteRequest:
             _check_base(self.base, self.mode)
         if self.txn is not None:
             _check_txn(self.txn)
+        self.key  # noqa: B018 # it checks itself
+
+    @property
+    def key(self) -> KeyRequest:
+        return KeyRequest(record_key=self.record_key, order_by=self.order_by, unique_in=self.unique_in)
 
     @property
     def allowed(self) -> Sequence[Mapping[str, object]]:

@@ -1,10 +1,12 @@
 """Specification of the table by a call: its properties if it is created, compared with those of an existing one."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from tallymark.engine.arrow.field_ids import with_field_ids
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.maintenance.retention import Retention
@@ -12,6 +14,7 @@ from tallymark.engine.partitions.columns import missing_columns
 from tallymark.engine.partitions.static import prefix_columns
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.table_key import FEATURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,4 +54,21 @@ class TableSpec:
     def _of_new(self, wanted: TableProperties) -> TableProperties:
         """Return the properties of a table that is to be created: with field ids, after its columns were checked."""
         schema, last_field_id = with_field_ids(wanted.schema)
-        return replace(self.retention.of_new(wanted), schema=schema, last_field_id=last_field_id)
+        key = self.request.key.of_new(schema, wanted.partition_by)
+        if key is not None and self.retention.readers is None:
+            raise InvalidRequest(
+                "a table with a record_key is rewritten file by file, so readers has to be decided: say 'directory', "
+                "where replaced files are deleted at once and scans in flight fail, or 'table', where each version of "
+                "a rewritten file is kept for retain_hours, and readers go by the log or the Hudi timeline"
+            )
+        wanted = self.retention.of_new(wanted)
+        features = (FEATURE,) if key is not None else ()
+        if key is not None:
+            schema = _required(schema, key.record_key)
+        return replace(wanted, schema=schema, last_field_id=last_field_id, key=key, writer_features=features)
+
+
+def _required(schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
+    """Return the schema with these columns not nullable: tasks refuse nulls there."""
+    fields = [field.with_nullable(False) if field.name in columns else field for field in schema]
+    return pa.schema(fields, schema.metadata)

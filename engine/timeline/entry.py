@@ -6,7 +6,7 @@
 In a table without an id, which an earlier release has created, it is the map alone.
 
 An entry may name features. A release that does not know one of them must not read, or not write, the table from that
-entry on. This release defines none; ``docs/format.md`` reserves some names.
+entry on.
 
 Owns: the content of an entry and its encoding. Does not own: where entries are stored and who wins a number (``log``).
 """
@@ -22,11 +22,12 @@ from tallymark.engine.packed import pack_checked, unpack, unpack_checked
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.timeline.table_key import FEATURE
 
 FORMAT = 1
 
-READER_FEATURES: frozenset[str] = frozenset()
-WRITER_FEATURES: frozenset[str] = frozenset()
+READER_FEATURES: frozenset[str] = frozenset([FEATURE])
+WRITER_FEATURES: frozenset[str] = frozenset([FEATURE])
 """Features that this release knows: of a table that it reads, and of one that it writes."""
 
 _MAGIC = b"TMLE"

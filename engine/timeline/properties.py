@@ -23,6 +23,7 @@ from tallymark.engine.timeline.avro_schema import avro_schema
 from tallymark.engine.timeline.entry import check_features
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.java_properties import load, store
+from tallymark.engine.timeline.table_key import FEATURE, TableKey, UniqueIn
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     arrow_types.is_string,
@@ -123,6 +124,8 @@ class TableProperties:
     """Only of a table with ``readers="table"``."""
     writer_features: tuple[str, ...] = ()
     """Features that a writer of the table needs to know: see ``entry``."""
+    key: TableKey | None = None
+    """Its record key; None for a table whose rows have none."""
     last_field_id: int = 0
     """The greatest field id that a column of the table ever had, so that none is given twice; 0 in a table without
     field ids, which an earlier release has created.
@@ -133,6 +136,8 @@ class TableProperties:
         self.avro_schema()
         check_partition_columns(self.schema, self.partition_by)
         check_readers(self.readers)
+        if self.key is not None:
+            self.key.check(self.schema)
         if self.readers == "table":
             check_retain_hours(self.retain_hours)
         elif self.retain_hours is not None:
@@ -162,6 +167,7 @@ class TableProperties:
             "tallymark.format": str(FORMAT if self.id else 1),
             "tallymark.created": self.created,
             **({"tallymark.id": self.id} if self.id else {}),
+            **(_key_facts(self.key) if self.key else {}),
             **({"tallymark.writer_features": ",".join(self.writer_features)} if self.writer_features else {}),
             "tallymark.readers": self.readers,
             **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
@@ -196,6 +202,7 @@ class TableProperties:
                 readers=_decode_readers(found.get("tallymark.readers")),
                 writer_features=_features(found, "writer"),
                 retain_hours=_decode_hours(found.get("tallymark.retain_hours")),
+                key=_decode_key(found),
                 last_field_id=_decode_field_id(found.get("tallymark.last_field_id", "0")),
             )
             parse_instant(properties.created)
@@ -270,6 +277,26 @@ def _decode_readers(found: str | None) -> Readers:
 
 def _features(found: dict[str, str], role: str) -> tuple[str, ...]:
     return tuple(filter(None, found.get(f"tallymark.{role}_features", "").split(",")))
+
+
+def _key_facts(key: TableKey) -> dict[str, str]:
+    """Return the key's properties. Hudi's own are left out: with them its writers would no longer refuse the table."""
+    return {
+        "tallymark.reader_features": FEATURE,
+        "tallymark.record_key": ",".join(key.record_key),
+        **({"tallymark.order_by": ",".join(key.order_by)} if key.order_by else {}),
+        "tallymark.unique_in": key.unique_in,
+    }
+
+
+def _decode_key(found: Mapping[str, str]) -> TableKey | None:
+    if "tallymark.record_key" not in found:
+        return None
+    return TableKey(
+        record_key=tuple(found["tallymark.record_key"].split(",")),
+        order_by=tuple(filter(None, found.get("tallymark.order_by", "").split(","))),
+        unique_in=cast("UniqueIn", found["tallymark.unique_in"]),
+    )
 
 
 def _decode_hours(found: str | None) -> float | None:
