@@ -21,6 +21,11 @@ def with_field_ids(schema: pa.Schema) -> tuple[pa.Schema, int]:
     return pa.schema(fields, metadata=cast("dict[bytes | str, bytes | str] | None", schema.metadata)), next(ids) - 1
 
 
+def field_id(field: "pa.Field[Any]") -> int:
+    """Return the id of a field; 0 for one without, as of a table that an earlier release has created."""
+    return int((field.metadata or {}).get(FIELD_ID, b"0"))
+
+
 def _numbered(fields: "list[pa.Field[Any]]", ids: Iterator[int]) -> "list[pa.Field[Any]]":
     given = [field.with_metadata(_metadata(field, next(ids))) for field in fields]
     return [field.with_type(_numbered_within(field.type, ids)) for field in given]

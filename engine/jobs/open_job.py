@@ -133,6 +133,7 @@ async def _start(
             base=base_position,
             schema=properties.schema,
             partition_by=properties.partition_by,
+            key=properties.key,
             staging=staging_folder(reservation.instant),
             marker_kind=options.markers.kind,
             service=address,

@@ -14,11 +14,13 @@ from tallymark.backends.contract import Backend, NewFile
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.arrow.encoding import parquet_writer
+from tallymark.engine.arrow.field_ids import field_id
+from tallymark.engine.arrow.key_range import Range, range_of, union
 from tallymark.engine.arrow.plain_size import plain_bytes
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.ticket import WriteTicket
-from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.entry import Bounds, DataFile
 
 _events = EventLog(__name__)
 
@@ -62,6 +64,8 @@ class OpenFile:
             raise
         self._rows = 0
         self._plain_bytes = 0
+        self._ranged = ticket.range_field
+        self._range: Range | None = None
         self._footer = footer
         self._footer_bytes = footer.schema_bytes
 
@@ -87,6 +91,8 @@ class OpenFile:
         self._footer_bytes += self._footer.of_rows(rows)
         self._rows += rows.num_rows
         self._plain_bytes += plain_bytes(rows)
+        if self._ranged is not None:
+            self._range = union(self._range, range_of(rows.column(self._ranged.name)))
 
     def publish(self) -> DataFile:
         """Publish the file at its path. On return it survives a crash.
@@ -105,7 +111,13 @@ class OpenFile:
         with self._kept():
             self._writer.close()
         self._file = replace(
-            self._file, rows=self._rows, bytes=self._new_file.sink.tell(), plain_bytes=self._plain_bytes
+            self._file,
+            rows=self._rows,
+            bytes=self._new_file.sink.tell(),
+            plain_bytes=self._plain_bytes,
+            bounds=()
+            if self._ranged is None or self._range is None
+            else (Bounds(field_id(self._ranged), *self._range),),
         )
         for names_tried in range(1, self._settings.publish_attempt_count):
             try:

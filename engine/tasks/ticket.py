@@ -14,6 +14,7 @@ from tallymark.engine.partitions.static import StaticPartition
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings, ViewSettings
 from tallymark.engine.tasks.in_flight import Readers, pack, plain, record, unpack
+from tallymark.engine.timeline.table_key import TableKey
 
 FORMAT = 1
 _MAGIC = b"TMTK"
@@ -53,6 +54,8 @@ class WriteTicket:
     base_hash: str = ""
     """Hash of the log at ``base``; empty for a ticket without a job."""
     views: ViewSettings = field(default_factory=ViewSettings)
+    key: TableKey | None = None
+    """The table's record key."""
     is_committed: bool = False
     """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""
 
@@ -60,6 +63,12 @@ class WriteTicket:
     def row_group_bytes(self) -> int:
         """Arrow bytes of a row group that is not encoded early."""
         return min(self.settings.row_group_bytes, self.max_file_bytes)
+
+    @property
+    def range_field(self) -> "pa.Field[Any] | None":
+        """The field whose range is recorded of each file; None for a table without a key."""
+        name = None if self.key is None else self.key.range_column(self.partition_by)
+        return None if name is None else self.schema.field(name)
 
     def encode(self) -> bytes:
         return pack(self, magic=_MAGIC, format_=FORMAT, default=_plain)
@@ -104,4 +113,5 @@ _READERS: Readers = {
     "partition": lambda found: found and _partition(found),
     "guard": lambda found: found and PartitionGuard(tuple(map(_partition, found["parts"]))),
     "views": lambda found: record(ViewSettings, found),
+    "key": lambda found: found and record(TableKey, found, {"record_key": tuple, "order_by": tuple}),
 }

@@ -37,12 +37,32 @@ Operation = Literal["append", "overwrite", "rollback", "clean"]
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """Range of a column's values in a file, as ``arrow.key_range`` encodes them."""
+
+    field_id: int
+    lower: bytes | None
+    """No value is less; None: unbounded."""
+    upper: bytes | None
+    nulls: int = 0
+
+    @classmethod
+    def of_fields(cls, fields: Sequence[Any]) -> "Bounds":
+        """Return the bounds of ``fields``. Raises TypeError, ValueError."""
+        field_id, lower, upper, nulls = fields[:4]
+        lower, upper = (None if bound is None else _bytes(bound) for bound in (lower, upper))
+        return cls(_count(field_id), lower, upper, _count(nulls))
+
+    def fields(self) -> list[object]:
+        return [self.field_id, self.lower, self.upper, self.nulls]
+
+
+@dataclass(frozen=True, slots=True)
 class DataFile:
     """A data file that a task has published.
 
-    A later release may append a seventh element to ``fields``: the bounds of columns by field id, as a list, since
-    ``unpack`` refuses maps whose keys are numbers. ``of_fields`` ignores it, and so a file that an entry removes may
-    lack what the entry that added it records: they are matched by path.
+    A file that an entry removes may lack what the entry that added it records, and an earlier release has ignored: they
+    are matched by path.
     """
 
     partition: str
@@ -55,6 +75,8 @@ class DataFile:
     """Size of its rows before they were encoded, as ``sizing.plain_bytes`` measures it; 0 where it was not recorded."""
     rewritten_bytes: int = 0
     """Total size of the files that were rewritten on the way to this one: for each rewrite, the bytes at that time."""
+    bounds: tuple[Bounds, ...] = ()
+    """Of columns whose values are looked up; a column without is unbounded."""
 
     @classmethod
     def of_fields(cls, fields: Sequence[Any]) -> "DataFile":
@@ -67,10 +89,15 @@ class DataFile:
         partition, name, *counts = fields[:6]
         if len(counts) < 2:
             raise ValueError(f"{fields!r} is not a file")
-        return cls(_text(partition), _text(name), *map(_count, counts))
+        bounds = tuple(map(Bounds.of_fields, fields[6])) if len(fields) > 6 else ()
+        counts += [0] * (4 - len(counts))
+        return cls(_text(partition), _text(name), *map(_count, counts), bounds)
 
     def fields(self) -> list[object]:
-        return [self.partition, self.name, self.rows, self.bytes, self.plain_bytes, self.rewritten_bytes]
+        """Return what is stored of it; the bounds only where it has any."""
+        bounds = [[each.fields() for each in self.bounds]] if self.bounds else []
+        counts = self.rows, self.bytes, self.plain_bytes, self.rewritten_bytes
+        return [self.partition, self.name, *counts, *bounds]
 
     @property
     def path(self) -> str:

@@ -41,6 +41,10 @@ class TableKey:
     unique_in: UniqueIn = "table"
     """Where a key occurs once: in each partition, or in the whole table."""
 
+    def range_column(self, partition_by: Sequence[str]) -> str | None:
+        """Return the column whose range is recorded of each file: the first that differs within a partition."""
+        return next((name for name in self.record_key if name not in partition_by), None)
+
     def check(self, schema: pa.Schema) -> None:
         """Raise InvalidRequest where a table of this schema cannot have this key."""
         _check_columns(schema, "record_key", self.record_key)

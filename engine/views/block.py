@@ -4,9 +4,10 @@ A row is a head of fixed size, little-endian, and the file's name in UTF-8:
 
     rows, bytes, plain bytes, rewritten bytes   4 x 8 bytes
     added at, removed at                        2 x 4 bytes
-    length of the name                          2 bytes
+    length of what follows                      2 bytes
 
-A name of this library takes about 70 bytes, and so a file about 114. The partition is not part of it: the owner of a
+Where the file has bounds, its name is followed by a zero byte and the bounds, as msgpack. A name of this library takes
+about 70 bytes, and so a file about 114, or 155 with the range of a key. The partition is not part of it: the owner of a
 block knows its partition.
 
 Rows are in the order in which they were added. Only the position of a row's removal is ever changed.
@@ -16,8 +17,11 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 
+import msgpack
+
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.packed import unpack
+from tallymark.engine.timeline.entry import Bounds, DataFile
 from tallymark.engine.views.row import FileRow
 
 _HEAD = struct.Struct("<QQQQIIH")
@@ -35,9 +39,12 @@ SOUGHT_MAX = 8
 about eight searches.
 """
 
+_END = b"\0"
+"""End of a name that bounds follow: no path contains it."""
+
 _CUT_OFF = "a name is cut off"
 
-_set_partition, _set_name, _set_rows, _set_bytes, _set_plain_bytes, _set_rewritten_bytes = (
+_set_partition, _set_name, _set_rows, _set_bytes, _set_plain_bytes, _set_rewritten_bytes, _set_bounds = (
     getattr(DataFile, field.name).__set__ for field in fields(DataFile)
 )
 """Setters that bypass the constructor of a frozen class, which takes half the time of reading a partition: tasks read
@@ -47,12 +54,14 @@ one per lookup.
 
 def pack_row(row: FileRow) -> bytes:
     file = row.file
-    name = file.name.encode("utf-8")
+    tail = file.name.encode("utf-8")
+    if file.bounds:
+        tail += _END + msgpack.packb([bounds.fields() for bounds in file.bounds])
     return (
         _HEAD.pack(
-            file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes, row.added_at, row.removed_at, len(name)
+            file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes, row.added_at, row.removed_at, len(tail)
         )
-        + name
+        + tail
     )
 
 
@@ -85,14 +94,16 @@ def unpack_live(block: bytes | bytearray | memoryview, partition: str, position:
                 raise ValueError(_CUT_OFF)
             if added_at <= position and not 0 < removed_at <= position:
                 file = new(DataFile)
+                name, bounds = _tail(block[start:at])
                 _set_partition(file, partition)
-                _set_name(file, block[start:at].decode())
+                _set_name(file, name)
                 _set_rows(file, rows)
                 _set_bytes(file, size)
                 _set_plain_bytes(file, plain)
                 _set_rewritten_bytes(file, rewritten)
+                _set_bounds(file, bounds)
                 files.append(file)
-    except (struct.error, ValueError) as error:
+    except (struct.error, ValueError, TypeError) as error:
         raise _damaged(partition, error) from error
     return files
 
@@ -130,10 +141,23 @@ def _unpacked(block: bytes | bytearray | memoryview, partition: str) -> Iterator
             at += head + length
             if at > end:
                 raise ValueError(_CUT_OFF)
-            name = str(view[at - length : at], "utf-8")
-            yield DataFile(partition, name, rows, size, plain, rewritten), added_at, removed_at
-    except (struct.error, ValueError) as error:
+            name, bounds = _tail(bytes(view[at - length : at]))
+            yield DataFile(partition, name, rows, size, plain, rewritten, bounds), added_at, removed_at
+    except (struct.error, ValueError, TypeError) as error:
         raise _damaged(partition, error) from error
+
+
+def _tail(tail: bytes) -> tuple[str, tuple[Bounds, ...]]:
+    """Return the name and the bounds behind a row's head. Raises ValueError, TypeError."""
+    name, end, bounds = tail.partition(_END)
+    return name.decode(), tuple(map(Bounds.of_fields, unpack(bounds))) if end else ()
+
+
+def _is_named(name: str, tail: bytes | bytearray) -> bool:
+    try:
+        return _tail(bytes(tail))[0] == name
+    except (ValueError, TypeError):
+        return False
 
 
 def _is_live(added_at: int, removed_at: int, position: int) -> bool:
@@ -180,12 +204,13 @@ def mark_removed(block: bytearray, name: str, position: int) -> bool:
     """Set the position at which the file of this name was removed. Return False if no row has that name, or it was
     removed before.
 
-    A row's length distinguishes a name from the same text within another name.
+    What a row's length covers distinguishes a name from the same text within another name.
     """
     wanted = name.encode("utf-8")
     at = block.find(wanted, _HEAD.size)
     while at >= 0:
-        if _LENGTH.unpack_from(block, at - _LENGTH.size)[0] == len(wanted):
+        length = _LENGTH.unpack_from(block, at - _LENGTH.size)[0]
+        if length == len(wanted) or _is_named(name, block[at : at + length]):
             offset = at - _HEAD.size + _REMOVED_AT_OFFSET
             if _REMOVED_AT.unpack_from(block, offset)[0]:
                 return False
@@ -206,7 +231,7 @@ def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | Non
     at, end = 0, len(block)
     while at < end and wanted:
         start, at = at, at + _HEAD.size + _LENGTH.unpack_from(block, at + _HEAD.size - _LENGTH.size)[0]
-        name = bytes(block[start + _HEAD.size : at])
+        name, _, _ = bytes(block[start + _HEAD.size : at]).partition(_END)
         if name in wanted:
             if _REMOVED_AT.unpack_from(block, start + _REMOVED_AT_OFFSET)[0]:
                 return name.decode("utf-8")

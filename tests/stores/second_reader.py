@@ -274,10 +274,11 @@ def rows_of(block: bytes, partition: str) -> Iterator[Life]:
     at = 0
     while at < len(block):
         *counts, added_at, removed_at, length = ROW.unpack_from(block, at)
-        name = block[at + ROW.size : at + ROW.size + length]
-        if len(name) < length:
+        tail = block[at + ROW.size : at + ROW.size + length]
+        if len(tail) < length:
             raise DamagedError(f"a row of {partition!r} is cut off")
         at += ROW.size + length
+        name, _, _ = tail.partition(b"\0")
         yield Life(File(partition, name.decode(), *counts), added_at, removed_at)
 
 

@@ -1,11 +1,13 @@
 """Record keys: what a table may be created with, and what stays fixed from then on."""
 
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.java_properties import load, store
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.timeline.table_key import TableKey
@@ -42,7 +44,8 @@ async def test_the_first_write_fixes_the_key_and_later_ones_may_repeat_it_or_lea
 async def test_where_a_key_is_unique_is_left_out_only_where_both_choices_are_the_same(staged, named, unique_in):
     await write(staged.backend, **{"record_key": "id", "readers": "directory", **named})
     found = await key_of(staged.backend)
-    assert found is not None and found.unique_in == unique_in
+    assert found is not None
+    assert found.unique_in == unique_in
 
 
 @pytest.mark.parametrize(
@@ -113,3 +116,32 @@ async def test_properties_of_hudi_name_no_key(staged):
     found = load(staged.objects[PROPERTIES], source="")
     assert not [name for name in found if "recordkey" in name or "precombine" in name]
     assert TableProperties.decode(store(found)).key == await key_of(staged.backend)
+
+
+async def test_files_carry_the_range_of_their_keys_in_the_log_and_in_views_and_checkpoints(staged):
+    rows = [{"id": number, "day": date(2026, 11, 1 + number % 2)} for number in (7, -2, 300, 4)]
+    async with table(staged.backend).write(**BY_DAY, **KEYED) as job:
+        await job.commit([await write_in_thread(job, staged.backend, pa.Table.from_pylist(rows, schema=ORDERS))])
+    ranges = {
+        "day=2026-11-01": (1, (-2, 300)),
+        "day=2026-11-02": (1, (7, 7)),
+    }
+    await table(staged.backend).checkpoint()
+    for files in (
+        (await table(staged.backend).timeline())[0][1].added,
+        (await table(staged.backend).snapshot()).files,
+    ):
+        assert {file.partition: bounds_of(file) for file in files} == ranges
+
+
+def bounds_of(file: DataFile) -> tuple[int, tuple[int, int]]:
+    [bounds] = file.bounds
+    lower, upper = (int.from_bytes(bound or b"") - 2**63 for bound in (bounds.lower, bounds.upper))
+    return bounds.field_id, (lower, upper)
+
+
+async def test_a_table_without_a_key_records_no_bounds(staged):
+    async with table(staged.backend).write(**BY_DAY) as job:
+        await job.commit([await write_in_thread(job, staged.backend, pa.Table.from_pylist([{"id": 1}], schema=ORDERS))])
+    [file] = (await table(staged.backend).snapshot()).files
+    assert file.bounds == ()

@@ -206,7 +206,7 @@ def test_what_no_release_wrote_is_a_corrupt_object(changes):
 
 def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_differ():
     known = fields()
-    longer = {name: [[*file, [[7, 1, 9]], None] for file in known[name]] for name in ("added", "removed")}  # type: ignore[attr-defined]
+    longer = {name: [[*file, [], None] for file in known[name]] for name in ("added", "removed")}  # type: ignore[attr-defined]
     assert all(len(file) == 8 for files in longer.values() for file in files)
     entry = decode_entry(
         msgpack.packb(
@@ -216,6 +216,13 @@ def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_di
     )
     assert entry == ENTRY
     assert entry.unknown == {"weather": "fair"}
+
+
+@pytest.mark.parametrize("bounds", [[[7, b"a", None]], [[7, "a", None, 0]], [[-1, b"a", None, 0]], 3, None])
+def test_bounds_that_no_writer_records_are_damage(bounds):
+    data = msgpack.packb(fields(added=[[*fields()["added"][0], bounds]]))
+    with pytest.raises(CorruptObject, match="log/7"):
+        decode_entry(data, source="log/7")
 
 
 @given(texts, texts)

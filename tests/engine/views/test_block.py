@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.entry import Bounds, DataFile
 from tallymark.engine.views.block import (
     SOUGHT_MAX,
     find_live,
@@ -20,11 +20,14 @@ from tallymark.engine.views.row import FileRow
 
 counts = st.integers(0, (1 << 64) - 1)
 positions = st.integers(1, (1 << 32) - 1)
-names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40) | st.text(
+names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=40) | st.text(
     "ab", min_size=1, max_size=4
 )
 """Also some that are a part of others."""
-files = st.builds(DataFile, st.just("month=1"), names, counts, counts, counts, counts)
+values = st.none() | st.lists(st.integers(0xF8, 0xFF), max_size=16).map(bytes)
+"""Of no name: these are longer than any bound."""
+bounds = st.builds(Bounds, st.integers(1, 300), values, values, counts)
+files = st.builds(DataFile, st.just("month=1"), names, counts, counts, counts, counts, st.just(()) | st.tuples(bounds))
 rows = st.lists(st.builds(FileRow, files, positions, st.just(0) | positions), unique_by=lambda row: row.file.name)
 
 
