@@ -127,6 +127,14 @@ class Table:
         read the directory at rest; with ``"table"`` they remain for ``retain_hours`` (24), for running queries and
         ``as_of``, and the table is read by its log or the Hudi timeline.
 
+        ``mode="upsert"`` replaces rows of the table by those of the same record key and adds the others, and
+        ``mode="delete"`` deletes the rows of these keys; both find them by ``WriteJob.look_up`` (docs/upserting.md).
+        The key is given by the write that creates the table, and fixed then: ``record_key`` identifies a row,
+        ``order_by`` decides between two of one key, in the input and against the stored row (the greater wins, null is
+        the least, of equal ones the input's), and ``unique_in`` is ``"partition"`` or ``"table"``. Such a write needs
+        ``readers``, too. ``when_matched`` leaves rows out whose key is there (``"keep"``), or refuses them
+        (``"fail"``).
+
         ``sizing`` sets the size of files; with it, ``WriteJob.size`` plans them, and small files of the table are
         filled. Without it files are finished at ``SizingSettings().max_file_bytes``, and none is filled.
 
@@ -140,7 +148,7 @@ class Table:
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
             service=service or ServiceSettings(),
-            sizing=sizing or NO_SIZING,
+            sizing=sizing or (SizingSettings() if spec.request.is_keyed else NO_SIZING),
         )
         handle = self._handle(lasts=True)
         try:

@@ -93,6 +93,7 @@ def write(
         CommitUnknown: storage did not answer while the commit was being decided; the error names the instant.
         BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).
     """
+    _refuse_keyed(mode)
     session, table, schema = _opened(df, url, request, options, views)
     write_job = table.write(
         schema=schema,
@@ -196,6 +197,14 @@ def _check(df: DataFrame, url: object) -> None:
         raise InvalidRequest("df is a stream; write its batches from foreachBatch")
     if isinstance(url, str) and url.lower().startswith("memory:"):
         raise InvalidRequest(f"{url!r} lives in the driver, where executors cannot write; give storage that they share")
+
+
+def _refuse_keyed(mode: Mode) -> None:
+    if mode in ("upsert", "delete"):
+        raise InvalidRequest(
+            f"mode={mode!r}: PySpark has no writes by key yet; open_table(url).write(mode={mode!r}) has them for Arrow "
+            "batches (docs/upserting.md)"
+        )
 
 
 def _session_default(session: SparkSession) -> PartitionOverwrite:

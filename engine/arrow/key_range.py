@@ -7,15 +7,19 @@
 A bound of a longer text is not one of its values: a lower one is a prefix, an upper one is rounded up.
 """
 
+from decimal import Context
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 RANGE_BYTES = 16
-"""Of a text: enough for a UUID's random part to tell files apart, and a file's range takes 34 bytes."""
+"""Of a text: enough to distinguish files by a UUID's random part; a range takes 34 bytes."""
 
 _NUMBER_BYTES = 8
+
+_EXACT = Context(prec=38)
+"""The process's own context may round, or refuse to."""
 
 Range = tuple[bytes, bytes | None]
 """The least value, and the greatest; None: unbounded."""
@@ -58,7 +62,7 @@ def _ordered(value: Any, type_: pa.DataType) -> bytes:
     if isinstance(found, bytes):
         return found
     if pa.types.is_decimal(type_):
-        return _number(int(found.scaleb(type_.scale)), RANGE_BYTES)
+        return _number(int(found.scaleb(type_.scale, _EXACT)), RANGE_BYTES)
     return _number(found, _NUMBER_BYTES)
 
 

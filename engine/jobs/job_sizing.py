@@ -9,7 +9,7 @@ from tallymark.engine.jobs.file_plan import reference_files, sized
 from tallymark.engine.jobs.fill_claims import claim
 from tallymark.engine.jobs.fills import checked_fills, lost_fills
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile, check_has_no_updates
 from tallymark.engine.tasks.report import Fill, TaskReport
 from tallymark.engine.timeline.entry import DataFile
@@ -29,8 +29,10 @@ class JobSizing:
         instant: str,
         *,
         is_overwrite: bool,
+        has_updates: bool,
     ) -> None:
         self._handle = handle
+        self._has_updates = has_updates
         self._properties = properties
         self._settings = settings
         self._instant = instant
@@ -46,8 +48,9 @@ class JobSizing:
 
     async def plan(self, profile: WorkloadProfile) -> SizingPlan:
         """Compute the plan, and publish the claim of the files to fill. A later plan replaces an earlier one."""
-        check_has_no_updates(profile)
-        if not self._settings.is_on:
+        if not self._has_updates:
+            check_has_no_updates(profile)
+        if not self._settings.is_on and not self._has_updates:  # which need to be planned in any case
             return SizingPlan(files=())
         history = await self._handle.log.refresh()
         at = self._handle.view(self._properties).at(history.head)
@@ -73,8 +76,11 @@ class JobSizing:
 
     def checked(self, winners: Iterable[TaskReport]) -> tuple[Fill, ...]:
         """Return the fills of the reports. Raises InvalidRequest where they do not agree with the plan."""
-        to_fill = () if self._plan is None else self._plan.fills
-        return checked_fills(winners, {file.path: file for file in to_fill})
+        return checked_fills(winners, {file.fill.path: file.fill for file in self.planned if file.fill is not None})
+
+    @property
+    def planned(self) -> Sequence[PlannedFile]:
+        return () if self._plan is None else self._plan.files
 
     def reported(self, fills: tuple[Fill, ...], winners: Iterable[TaskReport]) -> None:
         """Record the fills of the tasks whose files are to be committed."""

@@ -96,7 +96,12 @@ async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties 
 def _check_fits(found: TableProperties, mine: TableProperties, wanted: TableSpec) -> None:
     wanted.retention.check_kept(found)
     wanted.request.key.check_kept(found.key)
-    _check_same(found, mine)
+    if wanted.request.is_keyed and found.key is None:
+        raise InvalidRequest(
+            f"mode={wanted.request.mode!r}: the table was created without a record key, by which rows could be found; "
+            "overwrite partitions, or write a new table with record_key=..."
+        )
+    _check_same(found, mine, may_lack=wanted.request.mode == "delete")
 
 
 async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperties:
@@ -132,7 +137,8 @@ async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> 
     return not is_theirs
 
 
-def _check_same(properties: TableProperties, wanted: TableProperties) -> None:
+def _check_same(properties: TableProperties, wanted: TableProperties, *, may_lack: bool) -> None:
+    """Compare the columns. With ``may_lack`` the key's are enough, and those of partitions where it is unique there."""
     if wanted.partition_by and wanted.partition_by != properties.partition_by:
         raise InvalidRequest(
             f"partition_by={list(wanted.partition_by)}: the table is partitioned by {list(properties.partition_by)}; "
@@ -140,9 +146,11 @@ def _check_same(properties: TableProperties, wanted: TableProperties) -> None:
         )
     theirs = {field.name: field.type for field in properties.schema}
     mine = {field.name: field.type for field in wanted.schema}
-    if absent := [name for name in theirs if name not in mine]:
+    needed = _needed_to_delete(properties) if may_lack else theirs
+    if absent := [name for name in needed if name not in mine]:
         raise InvalidRequest(
-            f"column {absent[0]!r} of the table ({theirs[absent[0]]}) is missing; add it, null if need be"
+            f"column {absent[0]!r} of the table ({theirs[absent[0]]}) is missing; add it"
+            + ("" if may_lack else ", null if need be")
         )
     if extra := [name for name in mine if name not in theirs]:
         raise InvalidRequest(
@@ -151,6 +159,12 @@ def _check_same(properties: TableProperties, wanted: TableProperties) -> None:
     for name, type_ in mine.items():
         if not _same_values(type_, theirs[name]):
             raise InvalidRequest(f"column {name!r} is {type_}, the table has {theirs[name]}; cast it")
+
+
+def _needed_to_delete(properties: TableProperties) -> tuple[str, ...]:
+    assert properties.key is not None, "it was checked"
+    partition_by = properties.partition_by if properties.key.unique_in == "partition" else ()
+    return (*properties.key.record_key, *partition_by)
 
 
 def _same_values(mine: pa.DataType, theirs: pa.DataType) -> bool:

@@ -9,7 +9,8 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.properties import Readers
 from tallymark.engine.timeline.table_key import KeyRequest, UniqueIn
 
-Mode = Literal["append", "overwrite"]
+Mode = Literal["append", "overwrite", "upsert", "delete"]
+WhenMatched = Literal["update", "keep", "fail"]
 PartitionOverwrite = Literal["static", "dynamic"]
 
 TXN_LENGTH = 1000
@@ -33,6 +34,8 @@ class WriteOptions(TypedDict, total=False):
     record_key: str | Sequence[str] | None
     order_by: str | Sequence[str] | None
     unique_in: UniqueIn | None
+    when_matched: WhenMatched
+    delete_column: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,10 @@ class WriteRequest:
     """For the write that creates the table: the columns that decide between two rows of one key."""
     unique_in: UniqueIn | None = None
     """For the write that creates the table: where a key occurs once."""
+    when_matched: WhenMatched = "update"
+    """Of an upsert, whether a row whose key the table has replaces the stored one, is left out, or fails the write."""
+    delete_column: str | None = None
+    """Of an upsert, the boolean column, which is not stored, of rows that delete their key; null is false."""
 
     @classmethod
     def of(cls, mode: Mode, **options: Unpack[WriteOptions]) -> "WriteRequest":
@@ -77,7 +84,10 @@ class WriteRequest:
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
-            raise InvalidRequest(f"mode={self.mode!r}: say 'append' or 'overwrite'; there is no default")
+            raise InvalidRequest(
+                f"mode={self.mode!r}: say 'append' or 'overwrite', or 'upsert' or 'delete' for a table with a record "
+                "key; there is no default"
+            )
         if self.partition_overwrite not in get_args(PartitionOverwrite):
             raise InvalidRequest(f"partition_overwrite={self.partition_overwrite!r}: say 'static' or 'dynamic'")
         _check_columns(self.partition_by)
@@ -89,7 +99,13 @@ class WriteRequest:
             _check_base(self.base, self.mode)
         if self.txn is not None:
             _check_txn(self.txn)
+        _check_matched(self.mode, self.when_matched, self.delete_column)
         self.key  # noqa: B018 # it checks itself
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether rows are found by their key."""
+        return self.mode in ("upsert", "delete")
 
     @property
     def key(self) -> KeyRequest:
@@ -102,6 +118,20 @@ class WriteRequest:
         if given is None:
             return ()
         return (given,) if isinstance(given, Mapping) else given
+
+
+def _check_matched(mode: Mode, when_matched: WhenMatched, delete_column: str | None) -> None:
+    if when_matched not in get_args(WhenMatched):
+        raise InvalidRequest(f"when_matched={when_matched!r}: say 'update', 'keep' or 'fail'")
+    given: dict[str, str] = {"when_matched": when_matched} if when_matched != "update" else {}
+    given |= {"delete_column": delete_column} if delete_column is not None else {}
+    for keyword, value in given.items() if mode != "upsert" else ():
+        raise InvalidRequest(f"{keyword}={value!r} is for mode='upsert', and this is {mode!r}; leave it out")
+    if len(given) > 1:
+        raise InvalidRequest(
+            f"when_matched={when_matched!r} leaves stored rows as they are, and delete_column={delete_column!r} "
+            "deletes some; give one of the two"
+        )
 
 
 def _check_columns(partition_by: Sequence[str]) -> None:
@@ -133,6 +163,8 @@ def _check_base(base: object, mode: Mode) -> None:
         raise InvalidRequest(f"base={base!r}: give a position of the log, 0 or more, such as snapshot.position")
     if mode == "append":
         raise InvalidRequest(f"base={base}: an append replaces nothing that was read, whatever it was; leave base out")
+    if mode != "overwrite":
+        raise InvalidRequest(f"base={base}: mode={mode!r} reads the rows that it changes itself; leave base out")
 
 
 def _check_txn(txn: str) -> None:

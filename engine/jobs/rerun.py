@@ -1,6 +1,6 @@
 """Rerun of a write that was committed before: nothing is started, and the caller gets the result of that write."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
@@ -20,6 +20,8 @@ from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
+from tallymark.engine.upsert.keys import KeyReport
+from tallymark.engine.upsert.locate import Lookup
 
 _events = EventLog(__name__)
 
@@ -47,6 +49,14 @@ class _CommittedJob(WriteJob):
     @property
     def marker_count(self) -> int:
         return 0
+
+    async def look_up(self, keys: Iterable[KeyReport]) -> tuple[Lookup, ...]:
+        """Return none: nothing will be written."""
+        return ()
+
+    def profile(self, hits: Mapping[str, int]) -> WorkloadProfile:
+        """Return that of no rows: nothing will be written."""
+        return WorkloadProfile(incoming=())
 
     async def size(self, profile: WorkloadProfile) -> SizingPlan:
         """Return an empty plan: nothing will be written."""
@@ -91,6 +101,7 @@ def committed_job(
         base=result.position,
         schema=properties.schema,
         partition_by=properties.partition_by,
+        key=properties.key,
         staging=staging_folder(result.instant),
         marker_kind="direct",
         service=None,

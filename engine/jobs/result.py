@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.outcome import outcome_of
-from tallymark.engine.timeline.summary import MarkerMode, SizingSummary
+from tallymark.engine.timeline.summary import ChangeSummary, MarkerMode, SizingSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,8 @@ class WriteResult:
     """Steps after the commit that could not be done; the commit is valid, and the next write or ``clean`` does them."""
     sizing: SizingSummary | None = None
     """The planned sizes of its files and the actual ones; None where nothing was planned."""
+    changes: ChangeSummary | None = None
+    """What became of the rows of an upsert or delete; None for another mode."""
     catalog: str | None = None
     """The change of the catalog table's partitions; None where none was named, or it failed."""
 
@@ -89,6 +91,8 @@ class WriteResult:
         yield "data", shown_bytes(self.bytes)
         for label in ("files", "partitions", "removed_files", "fences"):
             yield label.replace("_", " "), f"{getattr(self, label):,}"
+        if self.changes is not None:
+            yield from _change_lines(self.changes)
         if self.sizing is not None:
             yield from _sizing_lines(self.sizing)
         yield "marker mode", self.marker_mode
@@ -99,6 +103,15 @@ class WriteResult:
             yield "catalog", self.catalog
         if self.pending is not None:
             yield "pending", self.pending
+
+
+def _change_lines(found: ChangeSummary) -> Iterator[tuple[str, str]]:
+    for label in ("inserted", "updated", "deleted", "ignored"):
+        yield label, f"{getattr(found, label):,}"
+    if found.superseded:
+        yield "superseded", f"{found.superseded:,} of the deleted rows, whose keys are elsewhere now"
+    yield "looked up", f"{found.looked_up_files:,} files, {shown_bytes(found.looked_up_bytes)}"
+    yield "rewritten", f"{found.rewritten_files:,} files, {shown_bytes(found.rewritten_bytes)}"
 
 
 def _sizing_lines(found: SizingSummary) -> Iterator[tuple[str, str]]:

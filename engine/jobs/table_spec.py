@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pyarrow as pa
 
@@ -12,9 +13,9 @@ from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.maintenance.retention import Retention
 from tallymark.engine.partitions.columns import missing_columns
 from tallymark.engine.partitions.static import prefix_columns
+from tallymark.engine.timeline.entry import CHANGES
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.table_key import FEATURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,15 @@ class TableSpec:
 
     def _of_new(self, wanted: TableProperties) -> TableProperties:
         """Return the properties of a table that is to be created: with field ids, after its columns were checked."""
+        if self.request.mode == "delete":
+            raise InvalidRequest("mode='delete': there is no table to delete from; check the URL")
         schema, last_field_id = with_field_ids(wanted.schema)
         key = self.request.key.of_new(schema, wanted.partition_by)
+        if key is None and self.request.is_keyed:
+            raise InvalidRequest(
+                f"mode={self.request.mode!r} needs a table with a record key: name the columns that identify a row in "
+                "record_key"
+            )
         if key is not None and self.retention.readers is None:
             raise InvalidRequest(
                 "a table with a record_key is rewritten file by file, so readers has to be decided: say 'directory', "
@@ -62,7 +70,7 @@ class TableSpec:
                 "a rewritten file is kept for retain_hours, and readers go by the log or the Hudi timeline"
             )
         wanted = self.retention.of_new(wanted)
-        features = (FEATURE,) if key is not None else ()
+        features = (CHANGES,) if key is not None else ()
         if key is not None:
             schema = _required(schema, key.record_key)
         return replace(wanted, schema=schema, last_field_id=last_field_id, key=key, writer_features=features)
@@ -71,4 +79,4 @@ class TableSpec:
 def _required(schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
     """Return the schema with these columns not nullable: tasks refuse nulls there."""
     fields = [field.with_nullable(False) if field.name in columns else field for field in schema]
-    return pa.schema(fields, schema.metadata)
+    return pa.schema(fields, cast("dict[bytes | str, bytes | str] | None", schema.metadata))

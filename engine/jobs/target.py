@@ -20,9 +20,13 @@ class WriteTarget:
     """Partition values of all rows; None: each row's own values decide."""
     guard: PartitionGuard | None
     """Partitions that may be touched; None: all."""
-    is_overwrite: bool
+    request: WriteRequest
     static_scope: Scope | None
     """Scope of an overwrite, independent of its rows; None for an append, and where the rows decide."""
+
+    @property
+    def is_overwrite(self) -> bool:
+        return self.request.mode == "overwrite"
 
     @classmethod
     def of(cls, request: WriteRequest, properties: TableProperties) -> "WriteTarget":
@@ -41,7 +45,7 @@ class WriteTarget:
         scope = _static_scope(request, properties, partition)
         if guard is not None:
             _check_allowed(guard, partition, scope)
-        return cls(partition=partition, guard=guard, is_overwrite=request.mode == "overwrite", static_scope=scope)
+        return cls(partition=partition, guard=guard, request=request, static_scope=scope)
 
     def scope(self, added: Iterable[DataFile]) -> Scope | None:
         """Return what the write replaces if it adds these files; None for an append, which replaces nothing."""
@@ -69,10 +73,12 @@ class WriteTarget:
 def _static_scope(
     request: WriteRequest, properties: TableProperties, partition: StaticPartition | None
 ) -> Scope | None:
-    """Return the scope of an overwrite. As in Spark, the rows decide only where a partition column is left open."""
+    """Return the scope of an overwrite; None for another mode, and where the rows decide: as in Spark, that is only
+    where a partition column is left open.
+    """
     named = len(partition.columns) if partition else 0
     is_leaf = named == len(properties.partition_by)
-    if request.mode == "append" or (request.partition_overwrite == "dynamic" and not is_leaf):
+    if request.mode != "overwrite" or (request.partition_overwrite == "dynamic" and not is_leaf):
         return None
     if partition is None:
         return Scope(is_all=True)

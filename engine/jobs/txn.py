@@ -20,7 +20,11 @@ def declared(target: WriteTarget) -> str:
     The schema is not part of it, since the table has one; nor are arguments that only guard a write: ``base`` differs
     in each run, and ``only_partitions`` changes nothing that is written.
     """
-    words = {"mode": "overwrite" if target.is_overwrite else "append"}
+    words: dict[str, str] = {"mode": target.request.mode}
+    if target.request.mode == "upsert":
+        words["when_matched"] = target.request.when_matched
+        if target.request.delete_column is not None:
+            words["delete_column"] = target.request.delete_column
     if target.partition is not None:
         words["partition"] = target.partition.path
     if target.is_overwrite:

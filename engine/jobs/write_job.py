@@ -1,6 +1,6 @@
 """One write on a table, from its instant to its commit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +9,7 @@ import anyio
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
-from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
+from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import finish
 from tallymark.engine.instants.marked import Marked, directly_marked
@@ -20,6 +20,7 @@ from tallymark.engine.jobs.base import WriteBase
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.fill_claims import claim_path
 from tallymark.engine.jobs.job_sizing import JobSizing
+from tallymark.engine.jobs.keyed import JobChanges, LateFilesError
 from tallymark.engine.jobs.lost_fills import LostFillRewriter
 from tallymark.engine.jobs.reports import check_reports
 from tallymark.engine.jobs.request import WriteRequest
@@ -42,6 +43,8 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.upsert.keys import KeyReport
+from tallymark.engine.upsert.locate import Lookup
 from tallymark.engine.views.partitions import Partitions
 
 _events = EventLog(__name__)
@@ -74,7 +77,15 @@ class WriteJob:
         self._lease = lease
         self._meter = meter
         self._ticket = ticket
-        self._sizing = JobSizing(handle, properties, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
+        self._sizing = JobSizing(
+            handle,
+            properties,
+            sizing,
+            ticket.instant,
+            is_overwrite=self._target.is_overwrite,
+            has_updates=request.is_keyed,
+        )
+        self._changes = JobChanges(handle, properties, ticket, request) if request.is_keyed else None
         self._recut = LostFillRewriter(handle, lease, ticket)
         self._started = anyio.current_time()
         self._committed: WriteResult | None = None
@@ -109,12 +120,38 @@ class WriteJob:
         """Markers that the job's service has acked so far."""
         return self._directory.durable_count
 
+    async def look_up(self, keys: Iterable[KeyReport]) -> tuple[Lookup, ...]:
+        """Return the lookups by which ``locate_task`` finds where the table has the keys; none where it has none.
+
+        ``keys`` are the reports of ``key_task``, one per task, for all rows of this write.
+
+        Raises:
+            InvalidRequest: the job is not an upsert or delete, or reports are of another job or twice of one task.
+        """
+        return await self._keyed().look_up(keys)
+
+    def profile(self, hits: Mapping[str, int]) -> WorkloadProfile:
+        """Return what ``size`` needs. ``hits`` are the number of rows that the lookups have found in each file.
+
+        Raises:
+            InvalidRequest: a file that was not looked up, or keys are there and ``when_matched="fail"``.
+            ConflictError: a file was missing, since another writer has replaced it.
+        """
+        return self._keyed().profile(hits)
+
+    def _keyed(self) -> JobChanges:
+        if self._changes is None:
+            raise InvalidRequest(
+                f"a write of mode {self._request.mode!r} looks no keys up; say mode='upsert' or 'delete'"
+            )
+        return self._changes
+
     async def size(self, profile: WorkloadProfile) -> SizingPlan:
         """Plan the files of the rows that this write adds, and publish which small files it fills.
 
-        Nothing is planned with sizing off; an overwrite fills nothing, since it replaces those files. Tasks get the
-        planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. A later plan replaces an earlier
-        one.
+        With sizing off a write by key plans the files whose rows it changes and new ones, and any other write nothing.
+        An overwrite fills nothing, since it replaces those files. Tasks get the planned files as
+        ``write_task(..., planned=...)``, grouped by ``tasks_of``. A later plan replaces an earlier one.
         """
         return await self._sizing.plan(profile)
 
@@ -145,7 +182,13 @@ class WriteJob:
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
         self._meter.reported(winners)
-        self._meter.proposed(await self._prepared(winners, added))
+        try:
+            self._meter.proposed(await self._prepared(winners, added))
+        except ConflictError as error:  # a file that is missing, perhaps since a twin has replaced it
+            twin = await committed_write(self._handle.log, self._request.txn, declared(self._target))
+            if twin is None:
+                raise self._conflicted(error) from error.__cause__
+            return await self._yield_to_others(*twin)
         position, entry = await self._win()
         if entry is not self._entry:
             return await self._yield_to_others(position, entry)
@@ -227,6 +270,8 @@ class WriteJob:
         if self._has_direct or self._recut.has_marked:
             return None
         others = {flag_path(self.instant)}  # of a task that came too late to count
+        if self._changes is not None:
+            return None
         if self._sizing.has_claimed:
             others.add(claim_path(self.instant))
         return self._directory.objects | others
@@ -263,6 +308,9 @@ class WriteJob:
             )
         if self._entry is None:
             fills = self._sizing.checked(winners)
+            if self._changes is not None:
+                await self._handle.log.refresh()
+                self._changes.check(winners, self._sizing.planned)
             marked = await self._seal()
             _events.info("instant.sealed", instant=self.instant, markers=len(marked.paths), direct=len(marked.direct))
             self._log_fallback(marked, winners)
@@ -272,6 +320,7 @@ class WriteJob:
             unused = {path for report in winners for path in report.unused}
             fenced = await self._fencer().fence(marked.paths - unused, keep={file.path for file in added})
             replaced = await self._base.replaced(self._target.scope(added))
+            replaced += tuple(file for report in winners for file in report.rewrites)
             self._entry = self._new_entry(added, replaced, fenced, marked)
         return self._entry
 
@@ -281,7 +330,9 @@ class WriteJob:
             entry = self._entry
             assert entry is not None, "it was prepared"
             try:
-                return await self._handle.log.win(entry, check=partial(_check, entry)), entry
+                return await self._handle.log.win(entry, check=partial(self._check, entry)), entry
+            except LateFilesError as late:
+                await self._look_up_late(late)
             except ConflictError as error:
                 twin = await committed_write(self._handle.log, entry.txn, entry.request)
                 if twin is not None:
@@ -297,14 +348,27 @@ class WriteJob:
         """
         lost = self._sizing.lost(self._handle.log.history)
         if not lost:
-            self._meter.conflicted()
-            _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
-            raise error
+            raise self._conflicted(error)
         cut = await self._recut.entry_without(entry, lost, self._fencer())
         self._sizing.give_up(lost)
         assert cut.summary is not None, "it is this job's own"
         self._entry = replace(cut, summary=replace(cut.summary, sizing=self._sizing.summary(cut.added)))
         self._meter.proposed(self._entry)
+
+    async def _look_up_late(self, late: LateFilesError) -> None:
+        try:
+            await self._keyed().look_up_late(late)
+        except ConflictError as error:
+            raise self._conflicted(error) from error.__cause__
+        except Sealed:
+            await self._lease.check_log()  # a writer that rolls an instant back deletes its keys
+            raise
+
+    def _conflicted(self, error: ConflictError) -> ConflictError:
+        """Return the error, after recording it."""
+        self._meter.conflicted()
+        _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
+        return error
 
     async def _yield_to_others(self, position: int, twin: LogEntry) -> WriteResult:
         """Return the result of another job that has committed the txn; the block's end rolls this job back."""
@@ -336,7 +400,7 @@ class WriteJob:
             kind="commit",
             instant=self.instant,
             nonce=new_nonce(),
-            base=self._base.position,
+            base=self._base.position if self._changes is None else self._changes.position,
             operation=self._request.mode,
             scope=self._target.scope(added),
             added=added,
@@ -356,12 +420,16 @@ class WriteJob:
             puts=self._directory.counts.puts + len(marked.direct),
             seconds=round(anyio.current_time() - self._started, 3),
             sizing=self._sizing.summary(added),
+            changes=None if self._changes is None else self._changes.summary,
         )
 
-
-def _check(entry: LogEntry, history: History) -> None:
-    """Check the entry against the history. Its txn is checked first: the second of two twins gets the result, not a
-    conflict.
-    """
-    check_not_committed(entry, history)
-    check_conflicts(entry, history.after(entry.base))
+    def _check(self, entry: LogEntry, history: History) -> None:
+        """Check the entry against the history. Its txn is checked first: the second of two twins gets the result, not a
+        conflict.
+        """
+        check_not_committed(entry, history)
+        if self._changes is None:
+            check_conflicts(entry, history.after(entry.base))
+        else:
+            check_conflicts(entry, history.after(entry.base), read=self._changes.read)
+            self._changes.check_late(history)

@@ -185,8 +185,8 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     """Return the plan.
 
     Raises:
-        InvalidRequest: as the write would before its tasks run, and as a task would for counted rows; or it is a
-            dynamic overwrite with an unknown input.
+        InvalidRequest: as the write would before its tasks run, and as a task would for counted rows; it is a dynamic
+            overwrite with an unknown input, or a write by key, which rewrites the files that lookups show.
         ConflictError: files that were read at ``base`` have been replaced since.
     """
     found = await find_table(handle, wanted)
@@ -196,6 +196,11 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     view = handle.view(properties)
     at, base = view.at(history.head), WriteBase.of(view, handle.log, wanted.request.base)
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
+    if committed is None and wanted.request.is_keyed:
+        raise InvalidRequest(
+            f"mode={wanted.request.mode!r}: the files that are rewritten are known only once the keys of the rows are "
+            "looked up in them, which this plan does not do; plan appends and overwrites"
+        )
     estimated = await _estimated(target, properties, base.at or at, foresight) if committed is None else _NOTHING
     if (profile := estimated.profile) is not None:
         files = await reference_files(at, estimated.partitions)

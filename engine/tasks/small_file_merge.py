@@ -25,7 +25,8 @@ from tallymark.engine.timeline.entry import DataFile
 class _Underway:
     old: DataFile
     rows_left: int
-    """Old rows that are not published yet."""
+    """Old rows that are not published yet; 1 before the first file, where they are changed on the way."""
+    is_changed: bool = False
     paths: tuple[str, ...] = ()
 
 
@@ -50,6 +51,11 @@ class Filling:
     def is_planned(self, partition: str) -> bool:
         return partition in self._planned
 
+    def is_changed(self, partition: str) -> bool:
+        """Return whether rows of the partition's planned file are to be changed."""
+        planned = self._planned.get(partition)
+        return planned is not None and planned.updates > 0
+
     def begin(self, partitions: Iterable[str]) -> list[DataFile]:
         """Return the small files to be filled in the partition that no earlier call has returned."""
         found = []
@@ -61,9 +67,11 @@ class Filling:
                 found.append(planned.fill)
         return found
 
-    def took(self, old: DataFile) -> None:
-        """Record that all rows of this small file were passed on, before any other row of its partition."""
-        self._underway[old.partition] = _Underway(old, old.rows)
+    def took(self, old: DataFile, *, is_changed: bool = False) -> None:
+        """Record that all rows of this small file were passed on, before any other row of its partition; or those that
+        are left of them, where they are changed.
+        """
+        self._underway[old.partition] = _Underway(old, 1 if is_changed else old.rows, is_changed)
         self._expected[old.partition] += old.bytes
 
     def published(self, file: DataFile) -> DataFile:
@@ -80,7 +88,8 @@ class Filling:
         underway.paths += (file.path,)
         underway.rows_left -= file.rows
         if underway.rows_left <= 0:
-            self._done.append(Fill(underway.old, underway.paths))
+            if not underway.is_changed:
+                self._done.append(Fill(underway.old, underway.paths))
             del self._underway[file.partition]
         return replace(file, rewritten_bytes=cost)
 
@@ -91,7 +100,7 @@ class Filling:
 
     @property
     def done(self) -> tuple[Fill, ...]:
-        assert not self._underway, "a task that is over has published all rows"
+        assert all(each.is_changed for each in self._underway.values()), "a task that is over has published all rows"
         return tuple(self._done)
 
 

@@ -19,6 +19,33 @@ def table_rows(batch: pa.RecordBatch, ticket: WriteTicket) -> pa.RecordBatch:
     return rows_in(ticket.schema, batch, partition_by=ticket.partition_by, partition=ticket.partition)
 
 
+def change_rows(batch: pa.RecordBatch, ticket: WriteTicket, schema: pa.Schema | None = None) -> pa.RecordBatch:
+    """Return the same in ``change_schema``, or some columns of it; what the batch lacks is null, as in deletes.
+
+    Raises as ``table_rows``.
+    """
+    schema = change_schema(ticket) if schema is None else schema
+    needed = _needed(ticket)
+    for field in schema:
+        if field.name not in needed and field.name not in batch.schema.names:
+            batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
+    return rows_in(schema, batch, partition_by=ticket.partition_by, partition=ticket.partition)
+
+
+def change_schema(ticket: WriteTicket) -> pa.Schema:
+    """Return the schema of changes by key: a row that deletes has the key, its partition where the key is unique there,
+    and perhaps nothing else.
+    """
+    needed = _needed(ticket)
+    return pa.schema([field if field.name in needed else field.with_nullable(True) for field in ticket.schema])
+
+
+def _needed(ticket: WriteTicket) -> frozenset[str]:
+    if ticket.key is None:
+        return frozenset(ticket.partition_by)
+    return frozenset([*ticket.key.record_key, *(ticket.partition_by if ticket.key.unique_in == "partition" else ())])
+
+
 def rows_in(
     schema: pa.Schema, batch: pa.RecordBatch, *, partition_by: Sequence[str], partition: StaticPartition | None
 ) -> pa.RecordBatch:

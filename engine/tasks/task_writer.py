@@ -9,7 +9,7 @@ Where a small file is to be filled, its rows take the same path before the first
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -24,11 +24,13 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.index import PartitionIndex
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.tasks.caller import check_may_block
+from tallymark.engine.tasks.changes import Changes
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.file_growth import FileGrowth, FooterSize
 from tallymark.engine.tasks.file_name import new_file_name
 from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.tasks.marker_sources import MarkerSource, task_markers
+from tallymark.engine.tasks.merge import ROW
 from tallymark.engine.tasks.open_file import OpenFile, pause_thread
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.row_buffer import RowBuffer
@@ -147,6 +149,7 @@ class TaskWriter:
         self._filling = Filling(planned)
         self._read = read
         self._partitions = PartitionIndex(ticket.partition_by, ticket.guard)
+        self._changes = Changes(ticket, self._partitions, self._filling, self._read_old)
         self._buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=settings.buffer_bytes)
         self._markers = MarkersAhead(
             markers,
@@ -159,29 +162,33 @@ class TaskWriter:
         self._files: list[DataFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch; encode what has become due."""
+        """Add the rows of a batch, or its changes if it has the columns of such; encode what has become due."""
+        if ROW in batch.schema.names:
+            self._append(self._changes.merged(batch))
+            return
         rows = table_rows(batch, self._ticket)
         if not rows.num_rows:
             return
         placed = self._partitions.place(rows)
         numbers = {self._partitions.path(number): number for number in placed.partitions}
         fills = self._filling.begin(numbers)
-        self._markers.request((old.partition for old in fills), "MERGE")
+        old_rows = self._read_old(fills) if fills else ()
         self._markers.request(path for path, number in numbers.items() if number not in self._open)
-        self._take_over(fills, numbers)
+        for old, batches in old_rows:
+            self._filling.took(old)
+            self._append((numbers[old.partition], rows) for rows in batches)
         self._buffer.add(placed)
         self._encode_due()
 
-    def _take_over(self, fills: Sequence[DataFile], numbers: Mapping[str, int]) -> None:
-        """Write the rows of the small files, before any other row of their partitions."""
-        if not fills:
-            return
-        assert self._read is not None, "who fills files can read them"
-        for old, batches in read_old_rows(fills, self._read, self._ticket.schema):
-            self._filling.took(old)
-            for batch in batches:
-                self._buffer.append(numbers[old.partition], batch)
-                self._encode_due()
+    def _append(self, merged: Iterable[tuple[int, pa.RecordBatch]]) -> None:
+        for number, rows in merged:
+            self._buffer.append(number, rows)
+            self._encode_due()
+
+    def _read_old(self, files: Sequence[DataFile]) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
+        assert self._read is not None, "a task that fills files can read them"
+        self._markers.request((old.partition for old in files), "MERGE")
+        return read_old_rows(files, self._read, self._ticket.schema)
 
     def _encode_due(self) -> None:
         while (partition := self._buffer.due()) is not None:
@@ -189,6 +196,7 @@ class TaskWriter:
 
     def finish(self) -> TaskReport:
         """Publish everything and end the task."""
+        self._append(self._changes.finish())
         for partition in self._buffer.remaining():
             self._encode(partition, is_last=True)
             self._publish(partition)
@@ -201,6 +209,9 @@ class TaskWriter:
             files=tuple(self._files),
             fills=self._filling.done,
             planned=self._filling.sizes,
+            rewrites=tuple(self._changes.rewrites),
+            gone=tuple(self._changes.gone),
+            changes=self._changes.counts,
             unused=self._markers.unused,
             marker_wait_s=self._markers.waited_s,
             seconds=self._monotonic() - self._started,

@@ -3,32 +3,42 @@
 from collections.abc import Iterable
 
 from tallymark.engine.errors import ConflictError
-from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.scope import Scope
 
 
-def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) -> None:
+def check_conflicts(
+    mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]], *, read: Iterable[DataFile] = ()
+) -> None:
     """Check that the entry may follow all entries since its base. Appends that fill no file never conflict.
 
-    Two writes conflict if both remove one file, or if both overwrite a common part of the table, even an empty one.
+    Two writes conflict if both remove one file, or if both overwrite a common part of the table, even an empty one. An
+    overwrite of a part to which an upsert has added rows conflicts, too: their keys may be the same. ``read`` are files
+    that must not have been removed either, since the write depends on their rows.
 
     Raises:
         ConflictError: names the partition and the instant of the entry that was first.
     """
-    removed = {file.path: file.partition for file in mine.removed}
+    removed = {file.path: file.partition for file in (*mine.removed, *read)}
     for position, theirs in since_base:
         if theirs.kind != "commit":
             continue
         partition = next((removed[file.path] for file in theirs.removed if file.path in removed), None)
         if partition is not None:
             raise _conflict(mine, theirs, position, Scope(partitions=frozenset({partition})))
-        if mine.scope is not None and theirs.scope is not None and (shared := _shared(mine.scope, theirs.scope)):
+        if mine.scope is not None and (shared := _shared(mine.scope, theirs)):
             raise _conflict(mine, theirs, position, shared)
 
 
-def _shared(mine: Scope, theirs: Scope) -> Scope:
-    """Return the scope that both overwrite, which is falsy where there is none."""
-    return mine.common(theirs)
+def _shared(mine: Scope, theirs: LogEntry) -> Scope:
+    """Return the part of the scope that the other entry has overwritten, or added to by key; falsy where there is
+    none.
+    """
+    if theirs.scope is not None:
+        return mine.common(theirs.scope)
+    if theirs.operation != "upsert":
+        return Scope()
+    return Scope(partitions=frozenset(filter(mine.holds, (file.partition for file in theirs.added))))
 
 
 def _part(shared: Scope) -> tuple[str, str | None]:
@@ -43,10 +53,13 @@ def _conflict(mine: LogEntry, theirs: LogEntry, position: int, shared: Scope) ->
     part, path = _part(shared)
     if theirs.scope is not None:
         done = f"which instant {theirs.instant} has overwritten since"
+    elif theirs.operation in ("upsert", "delete"):
+        done = f"and instant {theirs.instant} has changed rows of that by their keys since"
     else:
         done = f"and instant {theirs.instant} has added rows to a file of that since"
+    wish = "change rows of" if mine.operation in ("upsert", "delete") else "overwrite"
     return ConflictError(
-        f"instant {mine.instant} wants to overwrite {part}, {done} "
+        f"instant {mine.instant} wants to {wish} {part}, {done} "
         f"(position {position}, this write had read position {mine.base}); nothing of this write is left: read the "
         "table again and write again",
         partition=path,

@@ -22,18 +22,20 @@ from tallymark.engine.packed import pack_checked, unpack, unpack_checked
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
-from tallymark.engine.timeline.table_key import FEATURE
 
 FORMAT = 1
 
-READER_FEATURES: frozenset[str] = frozenset([FEATURE])
-WRITER_FEATURES: frozenset[str] = frozenset([FEATURE])
+CHANGES = "changes"
+"""Feature of readers and writers: entries with the operations ``upsert`` and ``delete``, and files with key ranges."""
+
+READER_FEATURES: frozenset[str] = frozenset([CHANGES])
+WRITER_FEATURES: frozenset[str] = frozenset([CHANGES])
 """Features that this release knows: of a table that it reads, and of one that it writes."""
 
 _MAGIC = b"TMLE"
 
 EntryKind = Literal["commit", "rollback", "clean"]
-Operation = Literal["append", "overwrite", "rollback", "clean"]
+Operation = Literal["append", "overwrite", "upsert", "delete", "rollback", "clean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class DataFile:
     """Size of its rows before they were encoded, as ``sizing.plain_bytes`` measures it; 0 where it was not recorded."""
     rewritten_bytes: int = 0
     """Total size of the files that were rewritten on the way to this one: for each rewrite, the bytes at that time."""
-    bounds: tuple[Bounds, ...] = ()
+    bounds: tuple[Bounds, ...] = field(default=(), kw_only=True)
     """Of columns whose values are looked up; a column without is unbounded."""
 
     @classmethod
@@ -90,8 +92,7 @@ class DataFile:
         if len(counts) < 2:
             raise ValueError(f"{fields!r} is not a file")
         bounds = tuple(map(Bounds.of_fields, fields[6])) if len(fields) > 6 else ()
-        counts += [0] * (4 - len(counts))
-        return cls(_text(partition), _text(name), *map(_count, counts), bounds)
+        return cls(_text(partition), _text(name), *map(_count, counts), bounds=bounds)
 
     def fields(self) -> list[object]:
         """Return what is stored of it; the bounds only where it has any."""
@@ -156,7 +157,11 @@ class LogEntry:
 
     @property
     def new_rows(self) -> int:
-        """Rows that the write has added: an append's files also contain those of the small files that it has filled."""
+        """Rows that the write has added: an append's files also contain those of the small files that it has filled,
+        and an upsert's those that it has left as they were.
+        """
+        if self.summary is not None and self.summary.changes is not None:
+            return self.summary.changes.inserted + self.summary.changes.updated
         return sum(file.rows for file in self.added) - sum(file.rows for file in self.filled)
 
 

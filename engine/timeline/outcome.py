@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
-from tallymark.engine.timeline.summary import MarkerMode, SizingSummary
+from tallymark.engine.timeline.summary import ChangeSummary, MarkerMode, SizingSummary
 
 
 class Outcome(TypedDict):
@@ -26,6 +26,7 @@ class Outcome(TypedDict):
     puts: int
     seconds: float
     sizing: SizingSummary | None
+    changes: ChangeSummary | None
 
 
 def outcome_of(entry: LogEntry) -> Outcome:
@@ -49,11 +50,14 @@ def outcome_of(entry: LogEntry) -> Outcome:
         "puts": summary.puts,
         "seconds": summary.seconds,
         "sizing": summary.sizing,
+        "changes": summary.changes,
     }
 
 
 def outcome_fields(entry: LogEntry) -> dict[str, Any]:
-    """Return the outcome as JSON values."""
+    """Return the outcome as JSON values; ``changes`` only of an upsert or delete."""
     outcome = outcome_of(entry)
-    sizing = outcome["sizing"]
-    return {**outcome, "sizing": None if sizing is None else asdict(sizing)}
+    sizing, changes = outcome["sizing"], outcome["changes"]
+    found = {**outcome, "sizing": None if sizing is None else asdict(sizing)}
+    del found["changes"]
+    return found if changes is None else {**found, "changes": asdict(changes)}

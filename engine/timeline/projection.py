@@ -99,6 +99,8 @@ def _action(entry: LogEntry) -> Action:
 
 
 def _operation(entry: LogEntry) -> str:
+    if entry.operation in ("upsert", "delete"):
+        return entry.operation.upper()
     if _action(entry) == "commit":
         return "INSERT"
     is_all = entry.scope is not None and entry.scope.is_all

@@ -20,10 +20,10 @@ import pyarrow.types as arrow_types
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.avro_schema import avro_schema
-from tallymark.engine.timeline.entry import check_features
+from tallymark.engine.timeline.entry import CHANGES, check_features
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.java_properties import load, store
-from tallymark.engine.timeline.table_key import FEATURE, TableKey, UniqueIn
+from tallymark.engine.timeline.table_key import TableKey, UniqueIn
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     arrow_types.is_string,
@@ -282,7 +282,7 @@ def _features(found: dict[str, str], role: str) -> tuple[str, ...]:
 def _key_facts(key: TableKey) -> dict[str, str]:
     """Return the key's properties. Hudi's own are left out: with them its writers would no longer refuse the table."""
     return {
-        "tallymark.reader_features": FEATURE,
+        "tallymark.reader_features": CHANGES,
         "tallymark.record_key": ",".join(key.record_key),
         **({"tallymark.order_by": ",".join(key.order_by)} if key.order_by else {}),
         "tallymark.unique_in": key.unique_in,

@@ -37,6 +37,34 @@ class SizingSummary:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSummary:
+    """What became of the rows of an upsert or delete."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    """Rows of the table that were deleted, superseded ones included."""
+    ignored: int
+    """Rows of the input without effect: older than the stored row, superseded by another of the input, or a delete of
+    a key that the table does not have.
+    """
+    superseded: int
+    """Rows of the table that were deleted because their key is elsewhere now: one of two rows of a key, or a row that
+    has moved to another partition.
+    """
+    looked_up_files: int
+    looked_up_bytes: int
+    """Size of the files that may have had one of the keys."""
+    rewritten_files: int
+    rewritten_bytes: int
+    """Size of the files of which rows were changed."""
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, Any]) -> "ChangeSummary":
+        return cls(**{field.name: _number(fields[field.name], int) for field in dataclass_fields(cls)})
+
+
 _SIZING_COUNTS = tuple(field.name for field in dataclass_fields(SizingSummary) if field.name != "size_error_p95")
 
 
@@ -59,9 +87,12 @@ class WriteSummary:
     """From the moment at which tasks could start to the moment at which the entry was put."""
     sizing: SizingSummary | None = None
     """None where no sizes were planned, and in entries of releases that did not record it."""
+    changes: ChangeSummary | None = None
+    """None for an append or overwrite."""
 
     def fields(self) -> dict[str, object]:
-        return asdict(self)
+        """Return what is stored of it; ``changes`` only where there are any."""
+        return {name: value for name, value in asdict(self).items() if name != "changes" or value is not None}
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "WriteSummary":
@@ -72,11 +103,12 @@ class WriteSummary:
         if fields["marker_mode"] not in get_args(MarkerMode):
             raise ValueError(f"{fields['marker_mode']!r} is not a marker mode")
         counts = {name: _number(fields[name], int) for name in ("markers", "direct_markers", "marker_objects", "puts")}
-        sizing = fields.get("sizing")
+        sizing, changes = fields.get("sizing"), fields.get("changes")
         return cls(
             marker_mode=fields["marker_mode"],
             seconds=_number(fields["seconds"], float),
             sizing=None if sizing is None else SizingSummary.of_fields(sizing),
+            changes=None if changes is None else ChangeSummary.of_fields(changes),
             **counts,
         )
 

@@ -13,9 +13,6 @@ import pyarrow.types as arrow_types
 
 from tallymark.engine.errors import InvalidRequest
 
-FEATURE = "changes"
-"""Feature of readers and writers: entries with the operations ``upsert`` and ``delete``, and files with key ranges."""
-
 UniqueIn = Literal["partition", "table"]
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (

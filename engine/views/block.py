@@ -142,7 +142,7 @@ def _unpacked(block: bytes | bytearray | memoryview, partition: str) -> Iterator
             if at > end:
                 raise ValueError(_CUT_OFF)
             name, bounds = _tail(bytes(view[at - length : at]))
-            yield DataFile(partition, name, rows, size, plain, rewritten, bounds), added_at, removed_at
+            yield DataFile(partition, name, rows, size, plain, rewritten, bounds=bounds), added_at, removed_at
     except (struct.error, ValueError, TypeError) as error:
         raise _damaged(partition, error) from error
 

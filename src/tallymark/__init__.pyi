@@ -49,6 +49,12 @@ from tallymark.engine.tasks.profile_batches import profile_batches as profile_ba
 from tallymark.engine.tasks.report import TaskReport as TaskReport
 from tallymark.engine.tasks.task_writer import write_task as write_task
 from tallymark.engine.tasks.ticket import WriteTicket as WriteTicket
+from tallymark.engine.upsert.keys import KeyReport as KeyReport
+from tallymark.engine.upsert.keys import key_task as key_task
+from tallymark.engine.upsert.locate import Lookup as Lookup
+from tallymark.engine.upsert.locate import hit_counts as hit_counts
+from tallymark.engine.upsert.locate import locate_task as locate_task
+from tallymark.engine.upsert.routing import routed as routed
 from tallymark.spark_glue.catalog import sync_catalog as sync_catalog
 from tallymark.spark_glue.read import read as read
 from tallymark.spark_glue.read import reading as reading

@@ -20,11 +20,14 @@ from tallymark.engine.timeline.java_properties import load
 from tallymark.engine.timeline.properties import PROPERTIES
 from tallymark.engine.timeline.reader_lease import READ_FOLDER
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
+from tallymark.engine.upsert.keys import KeyReport
+from tallymark.engine.upsert.locate import Lookup
 from tallymark.engine.views.block import pack_rows, unpack_rows
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER
 from tests.docs.markdown import DOCS, names_in, table_after
 from tests.engine.jobs.filling import appended
 from tests.engine.jobs.scene import begin, committed, mark_directly, name_of, table, write_rows
+from tests.engine.upsert.scene import KEYED, Changing, changed, changing, people, person
 from tests.stores.second_reader import DATA_FILE, LOG, opened, unpacked
 from tests.support.faulty import FaultyBackend
 from tests.support.loops import on_virtual_time
@@ -40,6 +43,7 @@ PLACEHOLDERS = {
     "path": "month=.+",
     "IO": "(CREATE|MERGE)",
     "action": "(commit|replacecommit)",
+    "task": r"\d+",
     "partition": r"month=\d",
     "file": DATA_FILE.pattern,
 }
@@ -93,6 +97,18 @@ async def live(storage: Recording) -> tuple[TaskReport, WriteTicket]:
     return report, job.ticket
 
 
+async def keyed(storage: Recording) -> tuple[KeyReport, Lookup]:
+    """A write by key that finds one. Returns a report of its keys, and a lookup."""
+    await changed(storage, person(1), **KEYED)
+    async with changing(storage) as job:
+        step = Changing(job, storage, people(person(1, at=1)))
+        report = await step.keys()
+        [lookup] = await job.look_up([report])
+    await changed(storage, person(1, at=1))
+    await table(storage).checkpoint()
+    return report, lookup
+
+
 def _pattern(template: str) -> str:
     pieces = re.split(r"<([^>]+)>", template)
     return "".join(PLACEHOLDERS[piece] if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
@@ -111,6 +127,9 @@ async def test_the_page_has_every_object_that_is_put_and_no_other():
         storage = Recording(has_staging=has_staging)
         await live(storage)
         put |= {*storage.stored, *storage.paths("publish")}
+        storage = Recording(has_staging=has_staging)
+        await keyed(storage)
+        put |= {path for path in storage.stored if "/KEYS/" in path}
     seen = {template: {path for path in put if re.fullmatch(_pattern(template), path)} for template in objects()}
     assert put - set().union(*seen.values()) == set()
     unseen = {template for template, paths in seen.items() if not paths}
@@ -121,15 +140,32 @@ async def test_the_page_has_every_object_that_is_put_and_no_other():
 async def test_the_page_has_every_field_that_is_written_and_no_other():
     storage = Recording(has_staging=False)
     report, ticket = await live(storage)
-    sent = {"### Report": report.encode(), "### Ticket": ticket.encode(), "### Plan": encode_task_plan(())}
+    of_changes = Recording(has_staging=False)
+    keys, lookup = await keyed(of_changes)
+    sent = {
+        "### Report": report.encode(),
+        "### Ticket": ticket.encode(),
+        "### Plan": encode_task_plan(()),
+        "### Key report": keys.encode(),
+        "### Lookup": lookup.encode(),
+    }
     written = written_to(storage) | {heading: unpacked(data[8:], heading) for heading, data in sent.items()}
     for heading, found in written.items():
         assert found.keys() - named(heading, always=False) == named(heading, always=True), heading
     identity = set(names_in(cell("### Reservation", "writer")))
     assert written["### Reservation"]["writer"].keys() == written["### Leases"]["process"].keys() == identity
     assert written["### Summary"]["sizing"].keys() == set(names_in(cell("### Summary", "sizing")))
+    assert summary_of_changes(of_changes).keys() == set(names_in(cell("### Summary", "changes")))
+    found = load(of_changes.stored[PROPERTIES], source=PROPERTIES)
+    assert found.keys() - named("## Properties", always=False) == named("## Properties", always=True)
     extra = set(names_in(cell("### Commit metadata", "extraMetadata")))
     assert written["### Commit metadata"]["extraMetadata"].keys() <= extra
+
+
+def summary_of_changes(storage: Recording) -> dict[str, Any]:
+    entries = [unpacked(data[8:], path) for path, data in storage.stored.items() if path.startswith(LOG)]
+    found: dict[str, Any] = entries[-1]["summary"]["changes"]
+    return found
 
 
 def written_to(storage: Recording) -> dict[str, dict[str, Any]]:

@@ -49,7 +49,8 @@ def untouched(root: Path, call: Callable[[], None]) -> None:
 ROWS = "id long, part string, price double"
 
 CALLS: dict[str, tuple[str, dict[str, object], str]] = {
-    "unknown mode": (ROWS, {"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
+    "unknown mode": (ROWS, {"mode": "merge"}, "mode='merge': say 'append' or 'overwrite'"),
+    "mode by key": (ROWS, {"mode": "upsert"}, "mode='upsert': PySpark has no writes by key yet"),
     "unknown overwrite": (
         ROWS,
         {"mode": "overwrite", "partition_overwrite": "partly"},

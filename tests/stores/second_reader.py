@@ -26,8 +26,8 @@ LOG = f"{OURS}log/"
 CHECKPOINTS = f"{OURS}checkpoint/"
 FLOOR = "19700101000000000"
 
-FEATURES: frozenset[str] = frozenset()
-"""Those that this reader knows: none is defined."""
+FEATURES = frozenset({"changes"})
+"""Those that this reader knows."""
 
 FIXED = {
     "hoodie.table.version": "6",
@@ -41,7 +41,7 @@ FIXED = {
     "hoodie.populate.meta.fields": "false",
 }
 KINDS = ("commit", "rollback", "clean")
-OPERATIONS = ("append", "overwrite", "rollback", "clean")
+OPERATIONS = ("append", "overwrite", "upsert", "delete", "rollback", "clean")
 ROW = struct.Struct("<QQQQIIH")
 MANIFEST = re.compile(rf"{re.escape(CHECKPOINTS)}\d{{20}}-[0-9a-f]{{32}}")
 COMPLETED = re.compile(r"\.hoodie/(\d{17})\.(commit|replacecommit)")

@@ -1,7 +1,7 @@
 """``tallymark timeline``: the entries of the commit log."""
 
 import functools
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 import click
 
@@ -37,6 +37,21 @@ class SizingResultFields(TypedDict):
     """95th percentile, over planned files, of the difference between actual and planned size over planned size."""
 
 
+class ChangeFields(TypedDict):
+    """Rows and files of an upsert or delete."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    ignored: int
+    superseded: int
+    """Of the deleted rows, those whose keys are elsewhere now."""
+    looked_up_files: int
+    looked_up_bytes: int
+    rewritten_files: int
+    rewritten_bytes: int
+
+
 class ResultFields(TypedDict):
     """A commit's ``WriteResult`` as the log records it; in the Hudi timeline it is ``tallymark.result``."""
 
@@ -60,13 +75,15 @@ class ResultFields(TypedDict):
     """From the moment at which tasks could start to the moment at which the entry was put."""
     sizing: SizingResultFields | None
     """Null where no sizes were planned."""
+    changes: NotRequired[ChangeFields]
+    """Of an upsert or delete."""
 
 
 class EntryFields(TypedDict):
     position: int
     instant: str
     kind: Literal["commit", "rollback", "clean"]
-    operation: Literal["append", "overwrite", "rollback", "clean"]
+    operation: Literal["append", "overwrite", "upsert", "delete", "rollback", "clean"]
     scope: ScopeFields | None
     """What an overwrite replaced; null for all other entries."""
     files_added: int

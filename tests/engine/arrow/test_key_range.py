@@ -1,7 +1,7 @@
 """Ranges of keys: bytes that compare as the values do."""
 
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, localcontext
 from itertools import pairwise
 from typing import Any
 
@@ -71,6 +71,13 @@ def test_what_cannot_be_rounded_up_is_unbounded():
 def test_an_empty_column_has_no_range():
     assert range_of(pa.array([], pa.int64())) is None
     assert union(None, (b"a", b"b")) == union((b"a", b"b"), None) == (b"a", b"b")
+
+
+def test_decimals_are_exact_whatever_the_context_of_the_process():
+    numbers = pa.array([Decimal("9" * 38), Decimal("1" * 38)], pa.decimal128(38, 0))
+    with localcontext(Context(prec=3, traps=[Inexact])):
+        found = range_of(numbers)
+    assert found == tuple((int(digit * 38) + (1 << 127)).to_bytes(16) for digit in "19")
 
 
 def test_decimals_compare_by_value_at_the_scale_of_their_column():

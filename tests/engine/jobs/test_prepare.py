@@ -133,7 +133,7 @@ TWICE = pa.schema([("a", pa.int64()), ("a", pa.int64())])
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # call, and what its error holds; HEAD is the last position of the log
-    ({"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
+    ({"mode": "merge"}, "mode='merge': say 'append' or 'overwrite', or 'upsert' or 'delete'"),
     ({"mode": None}, "mode=None"),
     ({"partition_by": "month"}, "partition_by='month' is one string; give a list: ['month']"),
     ({"partition_by": [1]}, "partition_by=[1]: give a list of column names"),

@@ -12,8 +12,9 @@ from tallymark.engine.timeline.java_properties import load, store
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.timeline.table_key import TableKey
 from tests.engine.jobs.scene import table, write_in_thread
+from tests.engine.tasks.scene import schema_of
 
-ORDERS = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("at", pa.timestamp("us")), ("price", pa.float64())])
+ORDERS = schema_of(id=pa.int64(), day=pa.date32(), at=pa.timestamp("us"), price=pa.float64())
 KEYED: dict[str, Any] = {"record_key": ["id"], "order_by": "at", "unique_in": "partition", "readers": "table"}
 BY_DAY: dict[str, Any] = {"schema": ORDERS, "mode": "append", "partition_by": ["day"]}
 

@@ -101,7 +101,7 @@ async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_r
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ({"mode": "upsert"}, "say 'append' or 'overwrite'"),
+        ({"mode": "merge"}, "say 'append' or 'overwrite'"),
         ({"mode": "overwrite", "partition_overwrite": "dynamic"}, "the partitions of its rows"),
         ({"mode": "overwrite", "only_partitions": {"month": 1}}, "replaces the whole table"),
         ({"mode": "append", "partition_by": ["flight"]}, "the table is partitioned by"),

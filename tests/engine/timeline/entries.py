@@ -15,6 +15,7 @@ ALL = Scope(is_all=True)
 SIZING: dict[str, Any] = {name: at for at, name in enumerate(get_type_hints(SizingSummary))} | {"size_error_p95": 0.25}
 SUMMARY: dict[str, Any] = {name: at for at, name in enumerate(get_type_hints(WriteSummary))}
 SUMMARY |= {"marker_mode": "mixed", "seconds": 1.5, "sizing": SIZING}
+del SUMMARY["changes"]
 """The fields of a summary of a write, each with a value of its own."""
 
 

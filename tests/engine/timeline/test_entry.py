@@ -23,7 +23,7 @@ from tallymark.engine.timeline.entry import (
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
+from tallymark.engine.timeline.summary import ChangeSummary, SizingSummary, WriteSummary
 from tests.engine.timeline.entries import SIZING, SUMMARY
 from tests.support.memory import taken_bytes
 
@@ -52,12 +52,13 @@ summaries = built(
     marker_mode=st.sampled_from(["batched", "direct", "mixed"]),
     seconds=seconds,
     sizing=st.none() | sizings,
+    changes=st.none() | built(ChangeSummary),
 )
 entries = built(
     LogEntry,
     kind=st.sampled_from(["commit", "rollback", "clean"]),
     instant=instants,
-    operation=st.sampled_from(["append", "overwrite", "rollback", "clean"]),
+    operation=st.sampled_from(["append", "overwrite", "upsert", "delete", "rollback", "clean"]),
     scope=st.none() | st.builds(Scope, st.booleans(), paths, paths),
     txn=st.none() | texts,
     summary=st.none() | summaries,
@@ -220,7 +221,8 @@ def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_di
 
 @pytest.mark.parametrize("bounds", [[[7, b"a", None]], [[7, "a", None, 0]], [[-1, b"a", None, 0]], 3, None])
 def test_bounds_that_no_writer_records_are_damage(bounds):
-    data = msgpack.packb(fields(added=[[*fields()["added"][0], bounds]]))
+    added: Any = fields()["added"]
+    data = msgpack.packb(fields(added=[[*added[0], bounds]]))
     with pytest.raises(CorruptObject, match="log/7"):
         decode_entry(data, source="log/7")
 

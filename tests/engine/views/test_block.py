@@ -27,7 +27,9 @@ names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_
 values = st.none() | st.lists(st.integers(0xF8, 0xFF), max_size=16).map(bytes)
 """Of no name: these are longer than any bound."""
 bounds = st.builds(Bounds, st.integers(1, 300), values, values, counts)
-files = st.builds(DataFile, st.just("month=1"), names, counts, counts, counts, counts, st.just(()) | st.tuples(bounds))
+files = st.builds(
+    DataFile, st.just("month=1"), names, counts, counts, counts, counts, bounds=st.just(()) | st.tuples(bounds)
+)
 rows = st.lists(st.builds(FileRow, files, positions, st.just(0) | positions), unique_by=lambda row: row.file.name)
 
 

@@ -1,0 +1,334 @@
+"""Location of keys: which rows of the table's files have the keys of a batch.
+
+Only the key columns of a file are read, and of these only the row groups whose range meets that of the keys.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tallymark.backends import Backend
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.arrow.conform import conform
+from tallymark.engine.arrow.key_range import Range, meet, range_of
+from tallymark.engine.errors import CorruptObject, Sealed
+from tallymark.engine.tasks.caller import check_may_block
+from tallymark.engine.tasks.event_loops import TaskLoop
+from tallymark.engine.tasks.in_flight import Readers, pack, unpack
+from tallymark.engine.tasks.merge import ROW
+from tallymark.engine.tasks.shared_backend import shared_backend
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.upsert.keys import SEGMENT_BYTES, KeySegment, key_of, key_schema, read_keys
+
+FILE = "_tallymark_file"
+"""Column of a hit beside the key and ``ROW``: the path of the file. A file that is missing has one hit without a key,
+at position ``GONE``.
+"""
+
+GONE = -1
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Work of one ``locate_task``: files, and the segments whose keys may be in them."""
+
+    files: tuple[DataFile, ...]
+    segments: tuple[KeySegment, ...]
+    by_partition: bool
+    """Whether keys are compared with files of their own partition alone."""
+
+    def encode(self) -> bytes:
+        return pack(self, magic=_MAGIC, format_=FORMAT, default=_fields)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Lookup":
+        """Return the lookup. Raises InvalidRequest for one that was damaged on its way, or is of another format."""
+        return unpack(cls, data, magic=_MAGIC, format_=FORMAT, readers=_READERS)
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return Lookup.decode, (self.encode(),)
+
+
+FORMAT = 1
+_MAGIC = b"TMLU"
+
+
+def _fields(value: DataFile | KeySegment) -> list[object]:
+    return value.fields()
+
+
+_READERS: Readers = {
+    "files": lambda files: tuple(map(DataFile.of_fields, files)),
+    "segments": lambda found: tuple(map(KeySegment.of_fields, found)),
+}
+
+
+def hit_schema(ticket: WriteTicket) -> pa.Schema:
+    """Return the columns of hits: the key and the partition's, ``FILE`` and ``ROW``; where a row may move from one
+    partition to another, also those that decide whether it does.
+    """
+    key = key_of(ticket)
+    names = dict.fromkeys([*key.record_key, *ticket.partition_by])
+    if key.unique_in == "table" and ticket.partition_by:
+        names |= dict.fromkeys(key.order_by)
+    fields = [ticket.schema.field(name).with_nullable(True) for name in names]
+    return pa.schema([*fields, pa.field(FILE, pa.string()), pa.field(ROW, pa.int64())])
+
+
+def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the hits of a lookup, in the columns of ``hit_schema``. Blocking; for any process, as ``write_task``.
+
+    A file is read once per ``SEGMENT_BYTES`` of keys that it may contain.
+
+    Raises:
+        CorruptObject: a file is not what its commit recorded.
+        Sealed: the job was committed or rolled back since.
+        Unavailable: storage did not answer. Retry.
+    """
+    check_may_block("locate_task")
+    backend = backend if backend is not None else shared_backend(ticket, "locate_task")
+    locator = Locator(ticket, lookup, backend)
+    with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
+        for file in lookup.files:
+            yield from loop.start_soon(locator.hits, file).result()
+
+
+def hit_counts(hits: Iterable[pa.RecordBatch]) -> dict[str, int]:
+    """Return the number of hits in each file, by its path, for ``WriteJob.profile``; ``GONE`` for a missing one."""
+    found: Counter[str] = Counter()
+    for batch in hits:
+        rows = pa.table({"file": batch.column(FILE), "row": batch.column(ROW)}).group_by("file")
+        for path, count, least in zip(
+            *rows.aggregate([("row", "count"), ("row", "min")]).to_pydict().values(), strict=True
+        ):
+            found[path] = GONE if least == GONE else found[path] + count
+    return dict(found)
+
+
+def may_hold(file: DataFile, segment: KeySegment, *, by_partition: bool) -> bool:
+    """Return whether a key of the segment may be in the file, by its partition and its range."""
+    return any(
+        (not by_partition or keys.partition == file.partition) and meet(keys.range, file_range(file))
+        for keys in segment.partitions
+    )
+
+
+def file_range(file: DataFile) -> Range:
+    """Return the range of the file's keys; everything where it was not recorded."""
+    return (file.bounds[0].lower or b"", file.bounds[0].upper) if file.bounds else (b"", None)
+
+
+class Locator:
+    """Finds the keys of one lookup. Owned by one event loop; the segments read last are kept."""
+
+    def __init__(self, ticket: WriteTicket, lookup: Lookup, backend: Backend) -> None:
+        self._lookup = lookup
+        self._backend = backend
+        self._instant = ticket.instant
+        self._key = key_schema(ticket).names
+        self._hits = hit_schema(ticket)
+        self._stored = pa.schema([ticket.schema.field(name) for name in self._hits.names if name not in (FILE, ROW)])
+        self._ranged = ticket.range_field
+        self._segments: dict[str, bytes] = {}
+
+    async def hits(self, file: DataFile) -> list[pa.RecordBatch]:
+        """Return the rows of the file that have a key of the lookup. Raises as ``locate_task``."""
+        by_partition = self._lookup.by_partition
+        partitions = frozenset([file.partition]) if by_partition else None
+        segments = [found for found in self._lookup.segments if may_hold(file, found, by_partition=by_partition)]
+        hits: list[pa.RecordBatch] = []
+        waiting: list[pa.Table] = []
+        searches = 0
+        try:
+            parquet = await KeyColumns.opened(self._backend, file, self._stored.names)
+            for segment in segments:
+                waiting.append(read_keys(await self._data(segment.path), segment, partitions))
+                if segment is segments[-1] or sum(keys.nbytes for keys in waiting) >= SEGMENT_BYTES:
+                    hits += await self._search(file, parquet, pa.concat_tables(waiting))
+                    searches += 1
+                    waiting = []
+        except NotFound:
+            _events.info("lookup.gone", path=file.path)
+            return [pa.RecordBatch.from_pylist([{FILE: file.path, ROW: GONE}], schema=self._hits)]
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptObject(f"{file.path} cannot be read ({error}); restore it from a copy") from error
+        return _distinct(hits) if searches > 1 else hits
+
+    async def _data(self, path: str) -> bytes:
+        """Return a segment. Raises Sealed where it is missing."""
+        if path not in self._segments:
+            while self._segments and sum(map(len, self._segments.values())) > SEGMENT_BYTES:
+                del self._segments[next(iter(self._segments))]
+            try:
+                self._segments[path] = await self._backend.get(path)
+            except NotFound as error:
+                ended = f"instant {self._instant} was committed or rolled back since"
+                raise Sealed(f"{ended}; its keys in {path} are deleted") from error
+        return self._segments[path]
+
+    async def _search(self, file: DataFile, parquet: "KeyColumns", keys: pa.Table) -> list[pa.RecordBatch]:
+        """Return the hits of these keys in the row groups that may have one of them."""
+        wanted = None if self._ranged is None else range_of(keys.column(self._ranged.name))
+        hits: list[pa.RecordBatch] = []
+        first = 0
+        for number in range(parquet.metadata.num_row_groups):
+            group = parquet.metadata.row_group(number)
+            if self._ranged is None or wanted is None or _may_meet(group, self._ranged, wanted):
+                batches = (await parquet.read(number)).to_batches()
+                stored = pa.Table.from_batches([conform(batch, self._stored) for batch in batches], self._stored)
+                rows = _matching(stored, keys, self._key, first)
+                if rows.num_rows:
+                    found = rows.append_column(FILE, pa.repeat(file.path, rows.num_rows)).select(self._hits.names)
+                    hits += found.cast(self._hits).to_batches()
+            first += group.num_rows
+        return hits
+
+
+def _distinct(hits: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the hits of one file, each row once: its key may be in several segments."""
+    if not hits:
+        return []
+    rows = pa.Table.from_batches(hits).sort_by(ROW)
+    numbers = rows.column(ROW).combine_chunks()
+    is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(numbers[1:], numbers[:-1])])
+    return rows.filter(is_first).to_batches()
+
+
+class KeyColumns:
+    """Some columns of one data file: its footer is read once, and of each row group only what they need."""
+
+    def __init__(self, backend: Backend, file: DataFile, columns: Sequence[str], metadata: Any) -> None:
+        self._backend = backend
+        self._file = file
+        self._columns = columns
+        self.metadata = metadata
+
+    @classmethod
+    async def opened(cls, backend: Backend, file: DataFile, columns: Sequence[str]) -> "KeyColumns":
+        """Read the footer.
+
+        Raises:
+            NotFound: the file is missing.
+            CorruptObject, ArrowInvalid, OSError: it is not what its commit recorded.
+        """
+        size = min(file.bytes, FOOTER_GUESS_BYTES)
+        tail = await backend.get_range(file.path, file.bytes - size, size)
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+        if needed > len(tail):
+            tail = await backend.get_range(file.path, max(0, file.bytes - needed), needed)
+        metadata = pq.read_metadata(pa.BufferReader(tail))
+        if metadata.num_rows != file.rows:
+            raise CorruptObject(
+                f"{file.path} holds {metadata.num_rows} rows, and was committed with {file.rows}; restore it from "
+                "a copy"
+            )
+        return cls(backend, file, columns, metadata)
+
+    async def read(self, number: int) -> pa.Table:
+        """Return the columns of a row group."""
+        group = self.metadata.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        ranges = _coalesced(_range(chunk) for chunk in chunks if chunk.path_in_schema in self._columns)
+        pieces: dict[int, bytes] = {}
+
+        async def get(wanted: tuple[int, int]) -> None:
+            start, end = wanted
+            pieces[start] = await self._backend.get_range(self._file.path, start, end - start)
+
+        await concurrently(get, ranges, limit=len(ranges))
+        source = pa.PythonFile(_Pieces(pieces, self._file.bytes), mode="r")
+        parquet = pq.ParquetFile(source, metadata=self.metadata, pre_buffer=False)
+        return parquet.read_row_group(number, columns=list(self._columns), use_threads=False)
+
+
+def _range(chunk: Any) -> tuple[int, int]:
+    """Return where a column chunk starts and ends."""
+    start = chunk.data_page_offset
+    if chunk.dictionary_page_offset is not None:
+        start = min(start, chunk.dictionary_page_offset)
+    return start, start + chunk.total_compressed_size
+
+
+def _coalesced(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges that cover these; those that are near each other are one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if found and start - found[-1][1] <= GAP_BYTES:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
+
+
+GAP_BYTES = 256 * 1024
+"""Bytes between two columns that are read with them: a request costs as much as a few hundred kilobytes."""
+
+FOOTER_GUESS_BYTES = 64 * 1024
+"""Bytes at the end of a file that are read first: the footers of nearly all files are smaller."""
+
+
+def _may_meet(group: Any, ranged: "pa.Field[Any]", wanted: Range) -> bool:
+    """Return whether the statistics of a row group leave room for a key in the range."""
+    for place in range(group.num_columns):
+        column = group.column(place)
+        if column.path_in_schema == ranged.name and column.statistics is not None and column.statistics.has_min_max:
+            found = range_of(pa.array([column.statistics.min, column.statistics.max], ranged.type))
+            return found is None or meet(found, wanted)
+    return True
+
+
+def _matching(group: pa.Table, keys: pa.Table, key: Sequence[str], first: int) -> pa.Table:
+    """Return the rows of the group whose key is among the keys, with their positions in the file."""
+    rows = pa.repeat(pa.scalar(1, pa.int64()), group.num_rows)
+    numbered = group.append_column(ROW, pc.add(pc.cumulative_sum(rows), first - 1))
+    if len(key) == 1:
+        return numbered.filter(pc.is_in(group.column(key[0]), value_set=keys.column(key[0]).combine_chunks()))
+    return numbered.join(keys, keys=list(key), join_type="left semi").sort_by(ROW)
+
+
+class _Pieces(io.RawIOBase):
+    """A file of which only some pieces are known."""
+
+    def __init__(self, pieces: Mapping[int, bytes], size: int) -> None:
+        self._pieces = pieces
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Return that many bytes, which may span adjacent pieces."""
+        found = b""
+        while (
+            len(found) < size
+            and (start := max((at for at in self._pieces if at <= self._at), default=None)) is not None
+        ):
+            data = self._pieces[start][self._at - start :][: size - len(found)]
+            if not data:
+                break
+            self._at += len(data)
+            found += data
+        return found
