@@ -76,11 +76,6 @@ class JobChanges:
         return self._position
 
     @property
-    def objects(self) -> set[str]:
-        """The objects that the reported key tasks have put."""
-        return {segment.path for segment in self._segments or ()}
-
-    @property
     def summary(self) -> ChangeSummary | None:
         return self._summary
 
@@ -105,12 +100,14 @@ class JobChanges:
         files = await at.files_of(partitions if self._by_partition else await at.partitions())
         lookups: list[Lookup] = []
         waiting: list[DataFile] = []
+        size = 0
         for file in files:
             if self._may_have(file):
                 waiting.append(file)
-                if sum(each.bytes for each in waiting) >= LOOKUP_BYTES:
+                size += file.bytes
+                if size >= LOOKUP_BYTES:
                     lookups.append(self._lookup(waiting))
-                    waiting = []
+                    waiting, size = [], 0
         if waiting:
             lookups.append(self._lookup(waiting))
         self._files = {file.path: file for lookup in lookups for file in lookup.files}

@@ -265,13 +265,11 @@ class WriteJob:
 
     def _objects(self) -> frozenset[str] | None:
         """Return the objects that the job has put beside its markers, and these; None where tasks, or the job itself,
-        have put direct markers.
+        have put direct markers, and where key tasks have stored keys, of which only the winners' are reported.
         """
-        if self._has_direct or self._recut.has_marked:
+        if self._has_direct or self._recut.has_marked or self._changes is not None:
             return None
         others = {flag_path(self.instant)}  # of a task that came too late to count
-        if self._changes is not None:
-            return None
         if self._sizing.has_claimed:
             others.add(claim_path(self.instant))
         return self._directory.objects | others

@@ -76,7 +76,9 @@ class Changes:
         if not rows.num_rows:
             return
         placed = self._partitions.place(rows)
-        actions = [batch.column(name) for name in (ROW, ACTION)]
+        changes = rows
+        for name in (ROW, ACTION):
+            changes = changes.append_column(name, batch.column(name))
         for number in placed.partitions:
             if number not in self._merges:
                 yield from self.finish()
@@ -88,9 +90,6 @@ class Changes:
                 )
             merge = self._merges[number]
             if merge is not None:
-                changes = rows
-                for name, column in zip((ROW, ACTION), actions, strict=True):
-                    changes = changes.append_column(name, column)
                 of_partition = (
                     changes.filter(pc.equal(placed.numbers, pa.scalar(number, pa.int32())))
                     if len(placed.partitions) > 1

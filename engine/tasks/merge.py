@@ -124,10 +124,10 @@ class FileMerge:
         actions, rows = _column(changes, ACTION), _column(changes, ROW)
         if not _all(pc.is_in(actions, value_set=pa.array(list(Action), pa.int8()))):
             raise InvalidRequest(f"{ACTION} has a value that is not an Action: {actions.unique().to_pylist()}")
-        if not self._key and _any(_is(Action.WRITE, changes)):
+        if not self._key and _any(is_action(Action.WRITE, changes)):
             raise InvalidRequest(f"{ACTION} has writes, and only deletes need no key: give the key columns")
         changes = changes.set_column(changes.schema.get_field_index(ROW), ROW, pc.fill_null(rows, _INSERT))
-        is_ignored = _is(Action.IGNORE, changes)
+        is_ignored = is_action(Action.IGNORE, changes)
         if not _any(is_ignored):
             return changes
         used = changes.filter(pc.invert(is_ignored))
@@ -160,7 +160,7 @@ class FileMerge:
             yield from self._changed(old.slice(0, end), start, here)
         if inserts:
             yield from self._remaining()
-            rows = inserted.filter(_is(Action.WRITE, inserted))
+            rows = inserted.filter(is_action(Action.WRITE, inserted))
             self.inserted += rows.num_rows
             self.ignored += inserts - rows.num_rows
             yield from self._table_rows(rows)
@@ -182,8 +182,8 @@ class FileMerge:
         stored = old.select(self._sort_by[1:]).take(at.combine_chunks())
         self._check_keys(stored, changes)
         is_older, _ = compared(changes, stored, self._order_by)
-        is_older = pc.and_not(is_older, _is(Action.FORCE_DELETE, changes))
-        is_write = _is(Action.WRITE, changes)
+        is_older = pc.and_not(is_older, is_action(Action.FORCE_DELETE, changes))
+        is_write = is_action(Action.WRITE, changes)
         is_written, is_deleted = pc.and_not(is_write, is_older), pc.invert(pc.or_(is_write, is_older))
         updated, deleted = _count(is_written), _count(is_deleted)
         self.updated += updated
@@ -222,7 +222,7 @@ class FileMerge:
             return
         given = [name for name in self._schema.names if name in newer.schema.names]
         is_other_action = pc.not_equal(_column(older, ACTION), _column(newer, ACTION))
-        is_other_row = pc.and_not(_is(Action.WRITE, newer), _are_equal(older, newer, given))
+        is_other_row = pc.and_not(is_action(Action.WRITE, newer), _are_equal(older, newer, given))
         is_unequal = pc.or_(is_other_action, is_other_row)
         if _any(is_unequal):
             unequal = newer.filter(is_unequal).select(self._key or [ROW])
@@ -258,7 +258,7 @@ def _column(rows: Any, name: str) -> Any:
     return rows.column(name)
 
 
-def _is(action: Action, changes: Any) -> Any:
+def is_action(action: Action, changes: Any) -> Any:
     """Return which of the changes are of this action."""
     return pc.equal(_column(changes, ACTION), pa.scalar(action, pa.int8()))
 

@@ -79,13 +79,14 @@ class RowBuffer:
         self._pool, self._pool_bytes = [], 0
         order = pc.array_sort_indices(numbers)  # stable: rows of one partition stay in order
         start = 0
-        for partition, count in sorted(_counts(numbers).items()):
+        for partition, count in sorted(value_counts(numbers).items()):
             rows = pool.take(order.slice(start, count)).combine_chunks()
             start += count
             for batch in rows.to_batches():
                 self.append(partition, batch)
 
 
-def _counts(numbers: "pa.Array[Any]") -> dict[int, int]:
-    counted: Any = pc.value_counts(numbers)
+def value_counts(values: Any) -> dict[Any, int]:
+    """Return how many rows each value has, in the order of their first rows."""
+    counted: Any = pc.value_counts(values)
     return dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))

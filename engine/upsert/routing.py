@@ -16,7 +16,8 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.index import PartitionIndex
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.tasks.changes import HASH
-from tallymark.engine.tasks.merge import ACTION, ROW, Action, compared, described
+from tallymark.engine.tasks.merge import ACTION, ROW, Action, compared, described, is_action
+from tallymark.engine.tasks.row_buffer import value_counts
 from tallymark.engine.tasks.table_rows import change_rows, change_schema
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.keys import key_of
@@ -98,17 +99,17 @@ class _Router:
         hit = stored.take(number)
         is_hit = hit.column(FILE).is_valid()
         action = rows.column(ACTION)
-        is_ignored = _is(action, Action.IGNORE)
+        is_ignored = is_action(Action.IGNORE, rows)
         if self._keep:
             is_ignored = pc.or_(is_ignored, is_hit)
         moved: Any = pa.nulls(rows.num_rows, pa.bool_()).fill_null(False)
         if self._may_move:
             is_away = pc.fill_null(pc.not_equal(hit.column(_PATH), rows.column(_PATH)), False)
             is_less, _ = compared(rows, hit, self._order)
-            is_older = pc.and_(pc.and_(is_away, is_less), pc.invert(_is(action, Action.FORCE_DELETE)))
+            is_older = pc.and_(pc.and_(is_away, is_less), pc.invert(is_action(Action.FORCE_DELETE, rows)))
             is_ignored = pc.or_(is_ignored, is_older)
             moved = pc.and_not(is_away, is_ignored)
-        is_write = _is(action, Action.WRITE)
+        is_write = is_action(Action.WRITE, rows)
         is_here = pc.and_not(is_hit, pc.or_(is_ignored, pc.and_(moved, is_write)))
         action = pc.if_else(is_ignored, pa.scalar(Action.IGNORE, pa.int8()), action)
         changes = _set(rows, ACTION, action)
@@ -142,7 +143,7 @@ class _Router:
     def _check_rivals(self, earlier: Any, later: Any, is_tied: Any) -> None:
         """Check that tied rows of one key all delete it, wherever it is, or are all in one partition."""
         is_elsewhere = pc.not_equal(earlier.column(_PATH), later.column(_PATH))
-        is_earlier, is_later = (_is(rows.column(ACTION), Action.WRITE) for rows in (earlier, later))
+        is_earlier, is_later = (is_action(Action.WRITE, rows) for rows in (earlier, later))
         rivals = pc.and_(is_tied, pc.or_(pc.xor(is_earlier, is_later), pc.and_(is_elsewhere, is_later)))
         if pc.any(rivals).as_py():
             raise InvalidRequest(
@@ -191,7 +192,7 @@ def _by_task(ticket: WriteTicket, changes: Any, tasks: Tasks) -> list[pa.Table]:
     task = pc.fill_null(changes.column(_AT), _of_inserts(changes, tasks, key.record_key))
     kept = [name for name in changes.schema.names if name not in (_AT, _PATH, FILE)]
     changes = changes.select(kept).take(pc.sort_indices(task))  # stable
-    counts = dict(_counts(task))
+    counts = value_counts(task)
     ends = list(accumulate(counts.get(number, 0) for number in range(len(tasks))))
     return [changes.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -206,7 +207,7 @@ def _of_inserts(changes: Any, tasks: Tasks, record_key: Sequence[str]) -> "pa.Ar
             planned[file.partition].append((number, file.rows))
     found: list[int] = []
     changes = changes.select([_PATH, ROW, *record_key])
-    for path, count in _counts(changes.column(_PATH)):
+    for path, count in value_counts(changes.column(_PATH)).items():
         here = changes.slice(len(found), count)
         new = pc.sum(here.column(ROW).is_null()).as_py() or 0
         found += [0] * (here.num_rows - new) + _shares(here.slice(here.num_rows - new), planned[path], record_key)
@@ -249,12 +250,6 @@ def _sorted(rows: pa.Table, columns: Sequence[str], order_by: Sequence[str]) -> 
     return rows.take(pc.sort_indices(ordered, sort_keys=[(name, "ascending") for name in keys]))
 
 
-def _counts(values: Any) -> list[tuple[Any, int]]:
-    """Return the distinct values, in the order of their first row, and how many rows each has."""
-    counted = pc.value_counts(values)
-    return list(zip(*(column.to_pylist() for column in counted.flatten()), strict=True))
-
-
 def _count_up(count: int) -> Any:
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
@@ -265,10 +260,6 @@ def _numbered(is_as_before: Any) -> Any:
     """
     grows = pc.cast(pc.invert(is_as_before), pa.int64())
     return pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), *_chunks(grows)]))
-
-
-def _is(actions: Any, action: Action) -> Any:
-    return pc.equal(actions, pa.scalar(action.value, pa.int8()))
 
 
 def _chunks(values: Any) -> Sequence[Any]:

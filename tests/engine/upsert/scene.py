@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.settings import MarkerSettings, SizingSettings
+from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.table import Table, open_table
@@ -132,6 +132,3 @@ async def rows_of(backend: Backend) -> list[dict[str, Any]]:
     for file in (await table_at(backend).snapshot()).files:
         found += pq.read_table(io.BytesIO(await backend.get(file.path))).to_pylist()
     return found
-
-
-SMALL = SizingSettings(max_file_bytes=1 << 20, small_file_bytes=1 << 18)
