@@ -25,7 +25,8 @@ def change_rows(batch: pa.RecordBatch, ticket: WriteTicket, schema: pa.Schema | 
     Raises as ``table_rows``.
     """
     schema = change_schema(ticket) if schema is None else schema
-    needed = _needed(ticket)
+    static = () if ticket.partition is None else ticket.partition.columns
+    needed = {*_needed(ticket), *static}
     for field in schema:
         if field.name not in needed and field.name not in batch.schema.names:
             batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))

@@ -156,6 +156,15 @@ async def test_a_delete_by_key_finds_the_rows_in_any_partition_whatever_it_names
 
 
 @on_both_loops
+async def test_rows_without_the_columns_of_their_static_partition_are_written_there(storage):
+    await changed(storage, person(1, "B"), person(2), **{**KEYED, "unique_in": "table"})
+    rows = people(person(1, at=1, name="x"), person(3)).drop_columns(["land"])
+    async with changing(storage, schema=rows.schema, partition={"land": "B"}) as job:
+        await Changing(job, storage, rows).run()
+    assert await names_of(storage) == [(1, "B", "x"), (2, "A", ""), (3, "B", "")]
+
+
+@on_both_loops
 async def test_a_doubled_key_is_healed_by_its_next_upsert(storage):
     await changed(storage, person(1, name="a"), person(1, name="b"), mode="append", **KEYED)
     await changed(storage, person(1, name="c"), mode="append")
