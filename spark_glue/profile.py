@@ -41,7 +41,7 @@ def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
         JobFailed: Spark gave up.
     """
     keys = KeyColumns(df, ticket.partition_by)
-    size = plain_bytes_column(df, ticket.schema, _given(ticket.partition))
+    size = plain_bytes_column(df, ticket.schema, static_values(ticket.partition))
     counts = f.count(f.lit(1)).alias("rows"), f.sum(size).alias("plain_bytes")
     grouped = numbered(df).groupBy(*keys.columns).agg(*counts)
     with own_errors(df.sparkSession):
@@ -77,5 +77,6 @@ def _or_one(hash_: Column | None) -> Column:
     return f.lit(0).cast("long") if hash_ is None else hash_
 
 
-def _given(partition: StaticPartition | None) -> Mapping[str, object]:
+def static_values(partition: StaticPartition | None) -> Mapping[str, object]:
+    """Return the values of a static partition by column."""
     return {} if partition is None else dict(zip(partition.columns, partition.values, strict=True))

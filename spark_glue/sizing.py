@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.evidence import SIGNIFICANT_BYTES
+from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.sizing.tasks import TASK_FILES, tasks_of
 from tallymark.engine.tasks.ticket import WriteTicket
@@ -46,13 +47,17 @@ def sized(
     if sizing is None or not sizing.is_on:
         return df, ()
     profile, found = workload(df, job.ticket, partial(portal.call, job.reference_files), sizing)
-    plan = portal.call(job.size, found)
-    tasks = tasks_of(
+    tasks = tasks_for(portal.call(job.size, found), job.ticket, sizing)
+    return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
+
+
+def tasks_for(plan: SizingPlan, ticket: WriteTicket, sizing: SizingSettings) -> Tasks:
+    """Return the planned files of each task."""
+    return tasks_of(
         plan,
         task_bytes=min(TASK_BYTES, sizing.max_file_bytes),
-        task_files=min(TASK_FILES, job.ticket.settings.open_file_count),
+        task_files=min(TASK_FILES, ticket.settings.open_file_count),
     )
-    return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
 
 
 def workload(

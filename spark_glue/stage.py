@@ -21,17 +21,23 @@ REPORT_SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])
 
 
 def run_tasks(
-    df: DataFrame, ticket: WriteTicket, *, planned: Tasks = (), written: Written | None = None
+    df: DataFrame,
+    ticket: WriteTicket,
+    *,
+    planned: Tasks = (),
+    written: Written | None = None,
+    task: Callable[..., Iterator[pa.RecordBatch]] | None = None,
 ) -> list[TaskReport]:
     """Write all rows. Return the report of the winning attempt of each task, as Spark counts winners.
 
     ``planned`` are the files of each of the first Spark partitions. ``written`` receives each task's counts at its end.
+    ``task`` is ``write_partition``, or takes its place.
 
     Raises:
         JobFailed: Spark gave up.
         InvalidRequest: a task had rows that the table does not accept.
     """
-    task: Callable[..., Iterator[pa.RecordBatch]] = write_partition
+    task = task or write_partition
     if planned:
         task = functools.partial(task, planned=[encode_task_plan(files) for files in planned])
     if written is not None:

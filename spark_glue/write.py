@@ -2,17 +2,19 @@
 
 import os
 import secrets
-from collections.abc import Awaitable
-from typing import Unpack
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, Unpack
 
 import pyarrow as pa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 
+from tallymark.backends.events import EventLog
 from tallymark.backends.options import StorageOptions
-from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteOptions
+from tallymark.engine.errors import ConflictError, InvalidRequest
+from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteOptions, WriteRequest
 from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.planning.input_rows import Incoming
 from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import (
@@ -35,6 +37,15 @@ from tallymark.spark_glue.session import is_connected, marker_settings, refuse_e
 from tallymark.spark_glue.sizing import DEFAULT_SIZING, sized
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
+from tallymark.spark_glue.upsert.rows import check_changes, stored_columns
+from tallymark.spark_glue.upsert.run import run_changes
+
+ATTEMPTS = 3
+"""Maximum number of runs of an upsert or delete: three writers rarely replace the same files at the same time."""
+
+T = TypeVar("T")
+
+_events = EventLog(__name__)
 
 
 def write(
@@ -50,6 +61,7 @@ def write(
     views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
+    attempts: int = ATTEMPTS,
     **request: Unpack[WriteOptions],
 ) -> WriteResult:
     """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
@@ -57,6 +69,15 @@ def write(
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
     partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark).
     ``partition_overwrite`` defaults to the session's ``spark.sql.sources.partitionOverwriteMode``.
+
+    ``mode="upsert"`` replaces the rows whose key the table has, and adds the others; ``mode="delete"`` deletes the rows
+    of these keys, for which ``df`` needs no other columns, and ignores ``order_by`` (docs/upserting.md). The write that
+    creates the table fixes ``record_key``, ``order_by`` (of two rows of one key the greater wins; of equal ones, that
+    of ``df``) and ``unique_in``: ``"partition"``, or ``"table"``, where a row whose partition changes moves. In ``df``,
+    rows of one key and equal order have to be equal. ``when_matched="keep"`` leaves out rows whose key the table has,
+    ``"fail"`` refuses them. ``delete_column`` is a boolean column of ``df``, which is not stored, of rows that delete
+    their key. ``df`` is computed twice, and its files are sized, by default as by ``SizingSettings()``. After a
+    conflict the whole job runs again, at most ``attempts`` times in all.
 
     ``partition={"year": 2013}`` is Spark's ``INSERT ... PARTITION (year = 2013)``: values of the first partition
     columns, which the DataFrame may lack; an overwrite replaces that part of the table alone. ``only_partitions``, one
@@ -86,36 +107,73 @@ def write(
         InvalidRequest: the call, the schema or a row does not fit the table (UnsupportedTable: it is not a table of
             ours),
             the catalog table does not represent it, or the txn was committed by a call that declared another write.
-        ConflictError: another write of the same partitions committed first.
+        ConflictError: another write of the same partitions, or of the same keys, committed first.
         RolledBack: another writer treated this one as dead. Raised as soon as it is known; Spark's tasks are cancelled.
         TableReplaced: the table was removed, created again or restored while it was written.
         JobFailed: Spark gave up on a task; the message is the task's error.
         CommitUnknown: storage did not answer while the commit was being decided; the error names the instant.
         BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).
     """
-    _refuse_keyed(mode)
+    _check_attempts(attempts, mode)
     session, table, schema = _opened(df, url, request, options, views)
-    write_job = table.write(
-        schema=schema,
-        mode=mode,
-        markers=marker_settings(session, markers),
-        tasks=tasks,
-        sizing=sizing,
-        service=service or service_settings(session),
-        **request,
-    )
-    tag = f"tallymark-write-{secrets.token_hex(8)}"
     with start_blocking_portal("trio") as portal:
+        changes = _checked_changes(portal, df, table, mode, request) if mode in ("upsert", "delete") else None
         target = _catalog_target(portal, session, table, schema, catalog_table, request)
-        with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
-            result = job.committed
-            if result is None:
+
+        def run() -> tuple[WriteJob, WriteResult]:
+            write_job = table.write(
+                schema=schema,
+                mode=mode,
+                markers=marker_settings(session, markers),
+                tasks=tasks,
+                sizing=sizing,
+                service=service or service_settings(session),
+                **request,
+            )
+            tag = f"tallymark-write-{secrets.token_hex(8)}"
+            with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
+                if job.committed is not None:
+                    return job, job.committed
                 with tagged(session, tag), shown_progress(session, job, wanted=_shows(session, progress)) as written:
-                    rows, planned_files = sized(df, job, portal, sizing)
-                    reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
-                result = portal.call(job.commit, reports)
+                    if changes is not None:
+                        reports = run_changes(df, job, portal, changes, sizing or SizingSettings(), written)
+                    else:
+                        rows, planned_files = sized(df, job, portal, sizing)
+                        reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
+                return job, portal.call(job.commit, reports)
+
+        job, result = _retried(run, attempts if changes is not None else 1)
         # Replaced files are deleted by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
+
+
+def _retried(run: Callable[[], T], attempts: int) -> T:
+    """Return the result of the first run that does not end in a conflict."""
+    for attempt in range(1, attempts):
+        try:
+            return run()
+        except ConflictError as error:
+            _events.info("write.retried", attempt=attempt, winner=error.winner, partition=error.partition)
+    return run()
+
+
+def _check_attempts(attempts: object, mode: object) -> None:
+    if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
+        raise InvalidRequest(f"attempts={attempts!r}: give a whole number, 1 or more")
+    if attempts != ATTEMPTS and mode not in ("upsert", "delete"):
+        raise InvalidRequest(
+            f"attempts={attempts} is for mode='upsert' and 'delete', and this is {mode!r}, whose rows may depend on "
+            "what another writer has changed; leave it out"
+        )
+
+
+def _checked_changes(
+    portal: BlockingPortal, df: DataFrame, table: Table, mode: Mode, request: WriteOptions
+) -> WriteRequest:
+    """Return the request of an upsert or delete. Raises InvalidRequest where it does not fit the DataFrame."""
+    changes = WriteRequest.of(mode, **request)
+    check_changes(df.schema, changes, portal.call(table.properties))
+    return changes
 
 
 def plan(
@@ -159,7 +217,7 @@ def _opened(
     session = df.sparkSession
     if request.get("partition_overwrite") is None:
         request["partition_overwrite"] = _session_default(session)
-    schema = arrow_schema(df.schema, request.get("partition"))
+    schema = arrow_schema(stored_columns(df.schema, request.get("delete_column")), request.get("partition"))
     return session, open_table(url, options=storage_options(session, url, options), views=views), schema
 
 
@@ -197,14 +255,6 @@ def _check(df: DataFrame, url: object) -> None:
         raise InvalidRequest("df is a stream; write its batches from foreachBatch")
     if isinstance(url, str) and url.lower().startswith("memory:"):
         raise InvalidRequest(f"{url!r} lives in the driver, where executors cannot write; give storage that they share")
-
-
-def _refuse_keyed(mode: Mode) -> None:
-    if mode in ("upsert", "delete"):
-        raise InvalidRequest(
-            f"mode={mode!r}: PySpark has no writes by key yet; open_table(url).write(mode={mode!r}) has them for Arrow "
-            "batches (docs/upserting.md)"
-        )
 
 
 def _session_default(session: SparkSession) -> PartitionOverwrite:

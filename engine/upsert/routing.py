@@ -146,11 +146,7 @@ class _Router:
         is_earlier, is_later = (is_action(Action.WRITE, rows) for rows in (earlier, later))
         rivals = pc.and_(is_tied, pc.or_(pc.xor(is_earlier, is_later), pc.and_(is_elsewhere, is_later)))
         if pc.any(rivals).as_py():
-            raise InvalidRequest(
-                "rows of one key are in different partitions or delete it, and order_by does not decide between them: "
-                f"{described(later.filter(rivals).select(self._key))}; add a column to order_by that does, or "
-                "deduplicate the rows"
-            )
+            raise undecided(later.filter(rivals).select(self._key))
 
     def _stored(self, hits: Any) -> tuple[Any, Any]:
         """Return the hit of each key that counts as its row, the newest, and all others."""
@@ -174,6 +170,14 @@ class _Router:
             else:
                 columns.append(pa.nulls(hits.num_rows, field.type))
         return pa.table(columns, schema=schema)
+
+
+def undecided(keys: Any) -> InvalidRequest:
+    """Return the error for these keys, of each of which tied rows are in different partitions, or some delete it."""
+    return InvalidRequest(
+        "rows of one key are in different partitions or delete it, and order_by does not decide between them: "
+        f"{described(keys)}; add a column to order_by that does, or deduplicate the rows"
+    )
 
 
 def _by_task(ticket: WriteTicket, changes: Any, tasks: Tasks) -> list[pa.Table]:

@@ -50,7 +50,7 @@ ROWS = "id long, part string, price double"
 
 CALLS: dict[str, tuple[str, dict[str, object], str]] = {
     "unknown mode": (ROWS, {"mode": "merge"}, "mode='merge': say 'append' or 'overwrite'"),
-    "mode by key": (ROWS, {"mode": "upsert"}, "mode='upsert': PySpark has no writes by key yet"),
+    "mode by key": (ROWS, {"mode": "upsert"}, "mode='upsert' needs a table with a record key: name the columns"),
     "unknown overwrite": (
         ROWS,
         {"mode": "overwrite", "partition_overwrite": "partly"},

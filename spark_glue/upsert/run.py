@@ -1,0 +1,152 @@
+"""Run of an upsert or delete: its Spark jobs, and the steps of the engine's job between them."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from anyio.from_thread import BlockingPortal
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.jobs.request import WriteRequest
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.tasks.merge import NAMED_MAX, ROW
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.upsert.keys import KeyReport, key_of
+from tallymark.engine.upsert.locate import FILE, GONE, Lookup, hit_schema
+from tallymark.spark_glue.bootstrap import begun
+from tallymark.spark_glue.failure import own_errors
+from tallymark.spark_glue.routing import Tasks
+from tallymark.spark_glue.sizing import tasks_for
+from tallymark.spark_glue.stage import run_tasks
+from tallymark.spark_glue.task_key import task_key
+from tallymark.spark_glue.upsert.routing import routed
+from tallymark.spark_glue.upsert.rows import KeyedRows, spark_types
+from tallymark.spark_glue.upsert.shares import KeyShares, SampledKey, planned_rows, sampled_keys, shares_of
+from tallymark.spark_glue.upsert.stage import change_partition, hit_columns, key_partition, locate_partition
+from tallymark.spark_glue.written import Written
+
+
+def run_changes(
+    df: DataFrame,
+    job: WriteJob,
+    portal: BlockingPortal,
+    request: WriteRequest,
+    sizing: SizingSettings,
+    written: Written | None,
+) -> list[TaskReport]:
+    """Look the keys of all rows up, and write what changes. Return the reports of the winning attempts.
+
+    Raises:
+        InvalidRequest: a row does not fit the table, two rows of a key are of equal order, or keys are there and
+            ``when_matched="fail"``.
+        ConflictError: another writer has replaced a file that was looked up.
+        JobFailed: Spark gave up.
+    """
+    rows, ticket = KeyedRows(df, job.ticket, request), job.ticket
+    reports = _store_keys(rows)
+    lookups = portal.call(job.look_up, reports)
+    with _located(df.sparkSession, ticket, lookups) as hits:
+        counts = {} if hits is None else _counted(hits, ticket)
+        if hits is not None and request.when_matched == "fail":
+            _check_absent(hits, ticket, counts)
+        plan = portal.call(job.size, portal.call(job.profile, counts))
+        tasks = tasks_for(plan, ticket, sizing)
+        found = hits if counts else None
+        shares = _shares(df.sparkSession, ticket, found, tasks, reports)
+        changes = routed(rows, found, tasks, shares, keep=request.when_matched == "keep")
+        return run_tasks(changes, ticket, planned=tasks, written=written, task=change_partition)
+
+
+def _store_keys(rows: KeyedRows) -> list[KeyReport]:
+    keys = rows.keys()
+    task = begun(functools.partial(key_partition, replace(rows.ticket, service=None)))
+    with own_errors(keys.sparkSession):
+        found = keys.mapInArrow(task, "report binary").collect()
+    return [KeyReport.decode(bytes(row.report)) for row in found]
+
+
+@contextmanager
+def _located(session: SparkSession, ticket: WriteTicket, lookups: Sequence[Lookup]) -> Iterator[DataFrame | None]:
+    """Yield the hits of all lookups, stored by Spark for the block; None without lookups. Each lookup is one task."""
+    if not lookups:
+        yield None
+        return
+    sent = [(lookup.encode(), task_key(number)) for number, lookup in enumerate(lookups)]
+    tasks = session.createDataFrame(sent, "lookup binary, task_key int").repartition(len(sent), "task_key")
+    task = begun(functools.partial(locate_partition, replace(ticket, service=None)))
+    hits = tasks.select("lookup").mapInArrow(task, hit_types(ticket)).persist()
+    try:
+        yield hits
+    finally:
+        with suppress(Exception):  # a stopped session has none left, and has its own error
+            hits.unpersist()
+
+
+def hit_types(ticket: WriteTicket) -> StructType:
+    """Return the schema of hits in the JVM."""
+    names = hit_columns(ticket).values()
+    return StructType([StructField(*column) for column in zip(names, spark_types(hit_schema(ticket)), strict=True)])
+
+
+def _counted(hits: DataFrame, ticket: WriteTicket) -> dict[str, int]:
+    """Return the number of hits in each file, ``GONE`` for a missing one."""
+    hit = hit_columns(ticket)
+    counted = hits.groupBy(f.col(hit[FILE]).alias("file")).agg(
+        f.count(f.lit(1)).alias("rows"), f.min(hit[ROW]).alias("least")
+    )
+    with own_errors(hits.sparkSession):
+        return {row.file: GONE if row.least == GONE else row.rows for row in counted.collect()}
+
+
+def _check_absent(hits: DataFrame, ticket: WriteTicket, counts: Mapping[str, int]) -> None:
+    """Raise InvalidRequest for keys that the table has."""
+    found = sum(rows for rows in counts.values() if rows != GONE)
+    if not found:
+        return
+    hit, names = hit_columns(ticket), key_of(ticket).record_key
+    with own_errors(hits.sparkSession):
+        some = hits.where(f.col(hit[ROW]) != GONE).select(*(hit[name] for name in names)).limit(NAMED_MAX).collect()
+    keys = "; ".join(", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=True)) for row in some)
+    raise InvalidRequest(
+        f"{found:,} rows of the table have a key of df, such as {keys}, and when_matched='fail': leave those rows out, "
+        "or say 'update' or 'keep'"
+    )
+
+
+def _shares(
+    session: SparkSession, ticket: WriteTicket, hits: DataFrame | None, tasks: Tasks, reports: Sequence[KeyReport]
+) -> dict[str, KeyShares]:
+    """Return the tasks of new keys by partition. Where several share a partition, they are separated by those of the
+    sampled keys that are new in it.
+    """
+    planned = planned_rows(tasks)
+    divided = [path for path, takers in planned.items() if len(takers) > 1]
+    sample = sampled_keys(reports, divided) if divided else []
+    if sample and hits is not None:
+        sample = _new_keys(session, ticket, hits, sample)
+    return shares_of(planned, sample)
+
+
+def _new_keys(
+    session: SparkSession, ticket: WriteTicket, hits: DataFrame, sample: Sequence[SampledKey]
+) -> list[SampledKey]:
+    """Return the keys that the table does not have in their partition."""
+    hit, names = hit_columns(ticket), key_of(ticket).record_key
+    keys = [f"key{place}" for place in range(len(names))]
+    types = spark_types(ticket.schema.field(name) for name in names)
+    fields = [StructField("number", LongType()), StructField("path", StringType())]
+    fields += [StructField(*column) for column in zip(keys, types, strict=True)]
+    rows = [(number, each.partition, *each.key) for number, each in enumerate(sample)]
+    there = hits.select(
+        f.regexp_replace(hit[FILE], r"/?[^/]*$", "").alias("path"),
+        *(f.col(hit[name]).alias(key) for name, key in zip(names, keys, strict=True)),
+    )
+    new = session.createDataFrame(rows, StructType(fields)).join(there, ["path", *keys], "left_anti")
+    with own_errors(session):
+        return [sample[row.number] for row in new.select("number").collect()]
