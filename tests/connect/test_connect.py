@@ -73,6 +73,17 @@ def test_files_are_sized_and_filled(spark: SparkSession, tmp_path: Path) -> None
     assert found(spark, tmp_path / "t") == [(number, 0) for number in range(90)]
 
 
+def test_rows_are_changed_by_their_keys(spark: SparkSession, tmp_path: Path) -> None:
+    write = partial(tallymark.write, url=tmp_path / "t")
+    write(rows(spark), mode="upsert", record_key="id", unique_in="table", readers="table", partition_by=["part"])
+    moved = spark.range(50, 70, 1, 2).selectExpr("id", "1 AS version", "0L AS part")
+    changes = write(moved, mode="upsert").changes
+    assert changes is not None
+    assert (changes.updated, changes.inserted, changes.deleted) == (3, 17, 7)
+    write(rows(spark).where("id < 50"), mode="delete")
+    assert found(spark, tmp_path / "t") == [(number, 1) for number in range(50, 70)]
+
+
 def test_rows_of_one_partition_are_spread_over_files(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(0, 20_000, 1, 2).selectExpr("id", "CAST(xxhash64(id) % 1000000000 AS INT) AS version", "0 AS part")
     sizing = SizingSettings(max_file_bytes=50_000, small_file_bytes=40_000)
