@@ -33,6 +33,7 @@ from tallymark.spark_glue.upsert import routing as jvm_routing
 from tallymark.spark_glue.upsert import run
 from tallymark.spark_glue.upsert.rows import KeyedRows
 from tallymark.spark_glue.upsert.shares import SampledKey, planned_rows, shares_of
+from tallymark.spark_glue.upsert.stage import RIVAL
 from tallymark.spark_glue.write import _retried
 from tests.engine.upsert.scene import KEYED, PEOPLE, changed, people, person
 from tests.engine.upsert.scene import rows_of as rows_in
@@ -43,6 +44,7 @@ pytestmark = pytest.mark.spark
 COLUMNS = "id long, land string, at long, name string"
 FLAGGED = f"{COLUMNS}, gone boolean"
 IN_TABLE = {**KEYED, "unique_in": "table"}
+IN_TABLE_KEY = TableKey(record_key=("id",), order_by=("at",), unique_in="table")
 
 Row = tuple[Any, ...]
 
@@ -245,6 +247,16 @@ def decision(row: dict[str, Any]) -> Row:
     """What both have decided. Rows without a position are divided among tasks in another way."""
     values = (row["at"], row["name"]) if row[ACTION] in (Action.WRITE, Action.DELETE) else ()
     return (None if row[ROW] is None else row["task"], row["id"], row["land"], row[ROW], row[ACTION], *values)
+
+
+def test_only_the_greatest_rows_of_a_key_may_be_rivals(spark: SparkSession) -> None:
+    batch = [(1, "A", 1, "", False), (1, "B", 1, "", False), (2, "A", 1, "", False), (2, "A", 1, "", True)]
+    batch += [(3, "A", 1, "", False), (3, "B", 1, "", False), (3, "A", 2, "", False)]
+    batch += [(4, "A", 1, "", True), (4, "B", 1, "", True), (5, "A", 1, "", False), (5, "A", 1, "", False)]
+    request = WriteRequest.of("upsert", delete_column="gone")
+    rows = KeyedRows(spark.createDataFrame(batch, FLAGGED), ticket_of(IN_TABLE_KEY), request)
+    sent = jvm_routing.routed(rows, None, [], {}, keep=False)
+    assert {row.id for row in sent.where(f.col(ACTION) == RIVAL).collect()} == {1, 2}
 
 
 KEYS = {

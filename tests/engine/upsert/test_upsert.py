@@ -165,6 +165,15 @@ async def test_rows_without_the_columns_of_their_static_partition_are_written_th
 
 
 @on_both_loops
+async def test_a_null_key_is_refused_by_every_write(storage):
+    await changed(storage, person(1), **KEYED)
+    for mode in ("upsert", "delete", "append"):
+        with pytest.raises(InvalidRequest, match="column 'id' has 1 nulls, and the table's schema allows none"):
+            await changed(storage, person(None), person(2), mode=mode)
+    assert await names_of(storage) == [(1, "A", "")]
+
+
+@on_both_loops
 async def test_a_doubled_key_is_healed_by_its_next_upsert(storage):
     await changed(storage, person(1, name="a"), person(1, name="b"), mode="append", **KEYED)
     await changed(storage, person(1, name="c"), mode="append")
