@@ -148,7 +148,7 @@ class Table:
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
             service=service or ServiceSettings(),
-            sizing=sizing or (SizingSettings() if spec.request.is_keyed else NO_SIZING),
+            sizing=sizing or _default_sizing(spec.request),
         )
         handle = self._handle(lasts=True)
         try:
@@ -175,7 +175,8 @@ class Table:
         Nothing is written. ``incoming`` describes the input: its rows, counted by task (``CountedRows``) or by
         partition (``IncomingRows``, or the ``WorkloadProfile`` that ``WriteJob.size`` takes), or the paths of the
         partitions that it has rows for. Where rows are counted and ``sizing`` is on, files are planned by the code of
-        ``WriteJob.size``. Without ``schema`` the table's own is used.
+        ``WriteJob.size``. An upsert or delete is planned from what ``WriteJob.profile`` of a job has returned that was
+        not committed. Without ``schema`` the table's own is used.
 
         Raises:
             InvalidRequest: what ``write`` would raise, or a task; or it is a dynamic overwrite and ``incoming`` is
@@ -187,7 +188,7 @@ class Table:
         if schema is None:
             schema = (await self._properties()).schema
         spec = self._spec(schema, checked)
-        foresight = Foresight(incoming=incoming, sizing=sizing or NO_SIZING)
+        foresight = Foresight(incoming=incoming, sizing=sizing or _default_sizing(checked))
         return await plan_write(self._handle(), spec, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
@@ -429,3 +430,7 @@ def open_table(
 def _table_name(url: str) -> str:
     """Return the last part of the URL, with the characters that Hudi accepts in a table's name."""
     return re.sub(r"\W+", "_", url.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"
+
+
+def _default_sizing(request: WriteRequest) -> SizingSettings:
+    return SizingSettings() if request.is_keyed else NO_SIZING

@@ -38,7 +38,7 @@ from tallymark.spark_glue.sizing import DEFAULT_SIZING, sized
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
 from tallymark.spark_glue.upsert.rows import check_changes, stored_columns
-from tallymark.spark_glue.upsert.run import run_changes
+from tallymark.spark_glue.upsert.run import change_profile, run_changes
 
 ATTEMPTS = 3
 """Maximum number of runs of an upsert or delete: three writers rarely replace the same files at the same time."""
@@ -191,6 +191,7 @@ def plan(
     """Return what ``write`` with the same keywords would do now, and change nothing (docs/planning.md).
 
     The rows are counted by one Spark job, by task and partition; with ``sizing`` perhaps another one encodes a sample.
+    For an upsert or delete, Spark looks their keys up, in an instant that is rolled back.
 
     Raises what ``write`` raises before its tasks run. Rows that ``write`` would refuse by columns other than partition
     columns are not detected.
@@ -202,6 +203,16 @@ def plan(
 
     with start_blocking_portal("trio") as portal:
         _catalog_target(portal, session, table, schema, catalog_table, request)
+        if mode in ("upsert", "delete"):
+            changes, sizing = _checked_changes(portal, df, table, mode, request), sizing or SizingSettings()
+            if portal.call(table.properties) is not None:
+                write_job = table.write(
+                    schema=schema, mode=mode, markers=MarkerSettings(kind="direct"), tasks=tasks, **request
+                )
+                with portal.wrap_async_context_manager(write_job) as job:
+                    found = () if job.committed is not None else change_profile(df, job, portal, changes)
+                return portal.call(planned_for, found)
+            df = df.drop(*filter(None, [changes.delete_column]))  # all rows are new
         return planned(portal, df, table, planned_for, static=request.get("partition"), tasks=tasks, sizing=sizing)
 
 

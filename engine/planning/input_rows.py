@@ -59,7 +59,8 @@ def _by_partition(
     incoming: WorkloadProfile | Sequence[str | IncomingRows], target: WriteTarget, properties: TableProperties
 ) -> list[IncomingGroup]:
     if isinstance(incoming, WorkloadProfile):
-        check_has_no_updates(incoming)
+        if not target.request.is_keyed:
+            check_has_no_updates(incoming)
         incoming = incoming.incoming
     groups = [_group(each, properties.partition_by) for each in incoming]
     for group in groups:

@@ -21,7 +21,7 @@ from tallymark.engine.planning.input_rows import CountedRows, Incoming, Incoming
 from tallymark.engine.planning.write_plan import PlannedPartition, WritePlan
 from tallymark.engine.settings import NO_SIZING, SizingSettings, check_settings
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
-from tallymark.engine.sizing.profile import IncomingRows, Sample, WorkloadProfile, added_up
+from tallymark.engine.sizing.profile import FileUpdates, IncomingRows, Sample, WorkloadProfile, added_up
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
@@ -51,6 +51,8 @@ class EstimatedOutput:
     sample: Sample | None = None
     is_guess: bool = False
     """Neither a file nor a sample shows the planner what rows take."""
+    updates: tuple[FileUpdates, ...] = ()
+    """Of a write by key: the files whose rows it changes."""
     plan: SizingPlan | None = None
     """None where no sizes are planned, or the rows are not known."""
 
@@ -63,6 +65,7 @@ class EstimatedOutput:
         sizing: SizingSettings,
         are_tasks_counted: bool = False,
         sample: Sample | None = None,
+        updates: tuple[FileUpdates, ...] = (),
     ) -> "EstimatedOutput":
         """Return the estimate; ``files`` are the table's reference files, which show what a row takes."""
         rows = sum(file.rows for file in files)
@@ -72,19 +75,21 @@ class EstimatedOutput:
             sizing=sizing,
             are_tasks_counted=are_tasks_counted,
             sample=sample,
+            updates=updates,
         )
 
     @property
     def profile(self) -> WorkloadProfile | None:
-        """The input of the size planner; None where sizing is off, or rows were not counted."""
-        if not self.sizing.is_on or self.rows is None:
+        """The input of the size planner; None where sizing is off and no rows are updated, or rows were not counted."""
+        if (not self.sizing.is_on and not self.updates) or self.rows is None:
             return None
         rows = (IncomingRows(group.partition, group.rows or 0, group.plain_bytes) for group in self.groups or ())
-        return WorkloadProfile(incoming=added_up(rows), sample=self.sample)
+        return WorkloadProfile(incoming=added_up(rows), updates=self.updates, sample=self.sample)
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        return tuple(sorted({group.partition for group in self.groups or ()}))
+        changed = {updates.file.partition for updates in self.updates}
+        return tuple(sorted({group.partition for group in self.groups or ()} | changed))
 
     @property
     def placeholders(self) -> tuple[DataFile, ...]:
@@ -126,7 +131,7 @@ class EstimatedOutput:
         """How exact ``files`` and ``bytes`` are."""
         if self.groups is None:
             return "unknown: the input was not described"
-        if not self.groups:
+        if not self.groups and not self.updates:
             return "the input has no rows"
         if self.plan is not None:
             return self._of_plan
@@ -186,7 +191,7 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
 
     Raises:
         InvalidRequest: as the write would before its tasks run, and as a task would for counted rows; it is a dynamic
-            overwrite with an unknown input, or a write by key, which rewrites the files that lookups show.
+            overwrite with an unknown input, or a write by key without the profile that lookups give.
         ConflictError: files that were read at ``base`` have been replaced since.
     """
     found = await find_table(handle, wanted)
@@ -196,10 +201,11 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     view = handle.view(properties)
     at, base = view.at(history.head), WriteBase.of(view, handle.log, wanted.request.base)
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
-    if committed is None and wanted.request.is_keyed:
+    is_profiled = isinstance(foresight.incoming, WorkloadProfile)
+    if committed is None and wanted.request.is_keyed and found is not None and not is_profiled:
         raise InvalidRequest(
             f"mode={wanted.request.mode!r}: the files that are rewritten are known only once the keys of the rows are "
-            "looked up in them, which this plan does not do; plan appends and overwrites"
+            "looked up in them; give as incoming what WriteJob.profile returns, or call tallymark.plan(df, url, ...)"
         )
     estimated = await _estimated(target, properties, base.at or at, foresight) if committed is None else _NOTHING
     if (profile := estimated.profile) is not None:
@@ -241,12 +247,14 @@ async def _estimated(
             "a dynamic overwrite replaces the partitions of its rows; name the partitions of the input, or plan with "
             "the DataFrame: tallymark.plan(df, url, ...)"
         )
+    profile = foresight.incoming if isinstance(foresight.incoming, WorkloadProfile) else None
     return EstimatedOutput.of(
         groups,
         await reference_files(at, (group.partition for group in groups or ())),
         sizing=foresight.sizing,
         are_tasks_counted=isinstance(foresight.incoming, CountedRows),
-        sample=foresight.incoming.sample if isinstance(foresight.incoming, WorkloadProfile) else None,
+        sample=profile.sample if profile else None,
+        updates=profile.updates if profile else (),
     )
 
 

@@ -42,8 +42,13 @@ class PlannedPartition:
         return "new" if self.is_new else "added to"
 
     @property
+    def changed_rows(self) -> int:
+        """Rows that a write by key finds here by their key and changes."""
+        return sum(file.updates for file in self.planned or ())
+
+    @property
     def rewritten_bytes(self) -> int:
-        """Size of the files that are filled."""
+        """Size of the files that are filled or whose rows are changed."""
         return sum(file.fill.bytes for file in self.planned or () if file.fill is not None)
 
     def fields(self) -> dict[str, object]:
@@ -52,6 +57,7 @@ class PlannedPartition:
             "change": self.change,
             "planned": None if self.planned is None else [_planned_fields(file) for file in self.planned],
             "rewritten_bytes": self.rewritten_bytes,
+            "changed_rows": self.changed_rows,
         }
 
 
@@ -77,7 +83,7 @@ class WritePlan:
     partitions: tuple[PlannedPartition, ...]
     """Every partition that would change, sorted by path."""
     removed: tuple[DataFile, ...]
-    """The files that would be removed with their rows. Small files to fill are not included: their rows stay."""
+    """The files that would be removed with their rows. Files to fill or to change are not included: rows stay."""
     retain_hours: float | None
     """How long removed files are retained; None where they are deleted right after the commit."""
     rows: int | None
@@ -94,7 +100,7 @@ class WritePlan:
 
     @property
     def rewritten_bytes(self) -> int:
-        """Size of the small files that would be filled: they are read and written again."""
+        """Size of the files that would be filled or changed: they are read and written again."""
         return 0 if self.sizing is None else self.sizing.rewritten_bytes
 
     @property
@@ -152,6 +158,8 @@ class WritePlan:
         yield "would add", _shown_estimate(self)
         if self.sizing is not None and self.mode == "append":
             yield "would fill", _shown_fills(self.sizing)
+        if self.sizing is not None and self.mode in ("upsert", "delete"):
+            yield "would rewrite", _shown_rewrites(self.sizing)
         yield "estimate", self.estimate
         yield "partitions", f"{len(self.partitions):,} would change, {len(self.new_partitions):,} of them new"
 
@@ -160,8 +168,9 @@ def shown_change(found: PlannedPartition) -> str:
     removed = f", remove {found.removed_files:,} files of {shown_bytes(found.removed_bytes)}"
     added = f", add {found.files:,} files" if found.files else ""
     rows = f" with {found.rows:,} rows" if found.rows else ""
+    changed = f", {found.changed_rows:,} keys found" if found.changed_rows else ""
     sizes = f": {shown_sizes(found)}" if found.planned else ""
-    return f"{found.change}{removed if found.removed_files else ''}{added}{rows}{sizes}"
+    return f"{found.change}{removed if found.removed_files else ''}{added}{rows}{changed}{sizes}"
 
 
 def shown_sizes(found: PlannedPartition) -> str:
@@ -184,11 +193,17 @@ def _shown_fills(plan: SizingPlan) -> str:
     return f"{len(plan.fills):,} small files of {shown_bytes(plan.rewritten_bytes)}: {cost}"
 
 
+def _shown_rewrites(plan: SizingPlan) -> str:
+    size = f"{len(plan.fills):,} files of {shown_bytes(plan.rewritten_bytes)}"
+    return f"{size}, {plan.rewritten_per_byte:,.2f} bytes for each one of the input; {plan.changed_rows:,} keys found"
+
+
 def _planned_fields(file: PlannedFile) -> dict[str, object]:
     fill = file.fill
     return {
         "rows": file.rows,
         "bytes": file.bytes,
+        "updates": file.updates,
         "fill": None if fill is None else {"path": fill.path, "rows": fill.rows, "bytes": fill.bytes},
     }
 

@@ -63,6 +63,14 @@ class SizingPlan:
         return tuple(file.fill for file in self.files if file.fill is not None)
 
     @property
+    def changed_rows(self) -> int:
+        """Rows of these files that are updated or deleted."""
+        return sum(file.updates for file in self.files)
+
+    @property
     def rewritten_per_byte(self) -> float:
-        """Bytes rewritten per inserted byte; 0 where nothing is inserted."""
-        return self.rewritten_bytes / self.inserted_bytes if self.inserted_bytes > 0 else 0.0
+        """Bytes rewritten per byte of the input, a changed row as a mean one of its file; 0 without an input."""
+        filled = ((file, file.fill) for file in self.files if file.fill is not None)
+        updated = sum(file.updates * fill.bytes / max(1, fill.rows) for file, fill in filled)
+        given = max(0, self.inserted_bytes) + updated
+        return self.rewritten_bytes / given if given else 0.0

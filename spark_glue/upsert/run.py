@@ -14,6 +14,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.tasks.merge import NAMED_MAX, ROW
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
@@ -61,6 +62,16 @@ def run_changes(
         shares = _shares(df.sparkSession, ticket, found, tasks, reports)
         changes = routed(rows, found, tasks, shares, keep=request.when_matched == "keep")
         return run_tasks(changes, ticket, planned=tasks, written=written, task=change_partition)
+
+
+def change_profile(df: DataFrame, job: WriteJob, portal: BlockingPortal, request: WriteRequest) -> WorkloadProfile:
+    """Return the input of the plan of an upsert or delete: its keys are looked up, and nothing else is done.
+
+    Raises as ``run_changes``.
+    """
+    lookups = portal.call(job.look_up, _store_keys(KeyedRows(df, job.ticket, request)))
+    with _located(df.sparkSession, job.ticket, lookups) as hits:
+        return portal.call(job.profile, {} if hits is None else _counted(hits, job.ticket))
 
 
 def _store_keys(rows: KeyedRows) -> list[KeyReport]:

@@ -176,6 +176,21 @@ def test_batches_leave_what_a_dict_has_and_what_the_engine_does_in_arrow(
     same(table, *model.rows.values())
 
 
+def test_a_plan_of_a_write_by_key_looks_its_keys_up_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    df = spark.createDataFrame([(id_, "A", 1, "", False) for id_ in range(9)], FLAGGED)
+    new = tallymark.plan(df, table, mode="upsert", delete_column="gone", **KEYED)
+    assert (new.rows, new.files, new.is_created, table.exists()) == (9, 1, True, False)
+    write(df, table, delete_column="gone", **KEYED)
+    before = exactly_the_committed_files(table)
+    batch = spark.createDataFrame([(id_, "A", 2, "") for id_ in range(7, 12)], COLUMNS)
+    plan = tallymark.plan(batch, table, mode="upsert")
+    assert plan.sizing is not None
+    assert (plan.rows, len(plan.sizing.fills), plan.sizing.changed_rows) == (3, 1, 2)
+    assert exactly_the_committed_files(table) == before
+    assert tallymark.plan(batch.select("id", "land"), table, mode="delete").partitions[0].changed_rows == 2
+
+
 LANDS = ("A", "B", None)
 FILES = [
     DataFile(f"land={land or '__HIVE_DEFAULT_PARTITION__'}", f"{place}_2013010100000000{age}.parquet", 40, 1000)

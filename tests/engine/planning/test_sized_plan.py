@@ -175,8 +175,15 @@ async def test_sizes_stand_in_print_in_a_notebook_and_in_json(unstaged):
         "rewritten_per_byte": plan.sizing.rewritten_per_byte,
     }
     assert [each["planned"] for each in document["partitions"]] == [
-        [{"rows": 5, "bytes": filled.bytes, "fill": {"path": small.path, "rows": 2, "bytes": small.bytes}}],
-        [{"rows": 3, "bytes": new.bytes, "fill": None}],
+        [
+            {
+                "rows": 5,
+                "bytes": filled.bytes,
+                "updates": 0,
+                "fill": {"path": small.path, "rows": 2, "bytes": small.bytes},
+            }
+        ],
+        [{"rows": 3, "bytes": new.bytes, "updates": 0, "fill": None}],
     ]
     assert "no small file" in str(await sized_plan(unstaged, {2: range(3)}))
 

@@ -188,6 +188,7 @@ async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json(un
         "removed_bytes": 0,
         "planned": None,
         "rewritten_bytes": 0,
+        "changed_rows": 0,
         "change": "new",
     }
 

@@ -14,6 +14,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import ConflictError, CorruptObject, InvalidRequest
 from tallymark.engine.settings import NO_SIZING, SizingSettings
 from tallymark.engine.tasks.changes import HASH
+from tallymark.engine.upsert.locate import hit_counts
 from tests.engine.jobs.scene import die
 from tests.engine.upsert.scene import KEYED, Changing, changed, changing, people, person, rows_of, table_at
 from tests.support.faulty import FaultyBackend
@@ -169,7 +170,7 @@ async def test_a_null_key_is_refused_by_every_write(storage):
     await changed(storage, person(1), **KEYED)
     for mode in ("upsert", "delete", "append"):
         with pytest.raises(InvalidRequest, match="column 'id' has 1 nulls, and the table's schema allows none"):
-            await changed(storage, person(None), person(2), mode=mode)
+            await changed(storage, {**person(1), "id": None}, person(2), mode=mode)
     assert await names_of(storage) == [(1, "A", "")]
 
 
@@ -425,6 +426,23 @@ async def test_a_plan_does_not_pretend_that_nothing_is_rewritten(storage):
         with pytest.raises(InvalidRequest, match=f"mode='{mode}': the files that are rewritten are known only once"):
             await table_at(storage).plan(mode=mode)
     assert (await table_at(storage).plan(mode="upsert", txn="cdc:1")).committed_at == 1
+
+
+@on_both_loops
+async def test_a_plan_of_looked_up_keys_is_what_the_write_does(storage):
+    everyone = [person(id_, land) for id_ in range(50) for land in "AB"]
+    await changed(storage, *everyone, **KEYED)
+    batch = [person(1, at=1), person(2, at=1)]
+    async with changing(storage) as job:
+        step = Changing(job, storage, people(*batch))
+        await step.look_up()
+        profile = job.profile(hit_counts(step.hits))
+    plan = await table_at(storage).plan(mode="upsert", incoming=profile)
+    found = {each.partition: (each.changed_rows, each.rows, each.files) for each in plan.partitions}
+    assert found == {"land=A": (2, 0, 1)}
+    assert "25.00 bytes for each one of the input; 2 keys found" in str(plan)
+    result = await changed(storage, *batch)
+    assert (plan.rewritten_bytes, plan.files) == (result.changes.rewritten_bytes, result.files)
 
 
 @on_both_loops
