@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tallymark.backends import Backend
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
-Verb = Literal["get", "get_range", "put_new", "delete", "open_staging", "close_staging"]
+Verb = Literal["get", "get_range", "put", "put_new", "delete", "open_staging", "close_staging"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RiggedBackend:
     async def put(self, path: str, data: bytes) -> None:
         if path.startswith(f"{HEARTBEAT_FOLDER}/"):
             self.beats.append(time.monotonic())
-        await self._inner.put(path, data)
+        await self._call("put", path, data)
 
     async def get(self, path: str) -> bytes:
         data: bytes = await self._call("get", path)

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import anyio
@@ -33,14 +34,15 @@ def place_of(at: Path | Place) -> Place:
     return at if isinstance(at, Place) else Place(url=str(at), objects=lambda: objects(at))
 
 
-def append(at: Path | Place, *tasks: TaskPlan, fills: bool = False) -> None:
-    """Write from this process, from the job's instant to its end."""
+def append(at: Path | Place, *tasks: TaskPlan, fills: bool = False, **declared: Any) -> None:
+    """Write from this process, from the job's instant to its end; ``declared`` is what creates the table."""
     place = place_of(at)
 
     async def write() -> None:
         table = open_table(place.url, options=place.options)
         sizing = SIZING if fills else None
-        async with table.write(schema=SCHEMA, mode="append", partition_by=["part"], sizing=sizing) as job:
+        named: Any = {"partition_by": ["part"], "sizing": sizing, **declared}
+        async with table.write(schema=SCHEMA, mode="append", **named) as job:
             planned = planned_files(await job.size(profile_of(tasks)), tasks)
             reports = [
                 await anyio.to_thread.run_sync(

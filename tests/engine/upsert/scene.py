@@ -93,9 +93,12 @@ class Changing:
         plan = await self.job.size(self.job.profile(hit_counts(self.hits)))
         self.tasks = tasks_of(plan, task_bytes=self._task_bytes)
 
+    def parts(self) -> list[pa.Table]:
+        """The changes of each task."""
+        return routed(self.job.ticket, self.rows, self.hits, self.tasks, delete=self._delete, keep=self._keep)
+
     async def write(self) -> list[TaskReport]:
         job = self.job
-        parts = routed(job.ticket, self.rows, self.hits, self.tasks, delete=self._delete, keep=self._keep)
         return [
             await in_thread(
                 write_task,
@@ -105,7 +108,7 @@ class Changing:
                 planned=self.tasks[number] if self.tasks else (),
                 backend=self.backend,
             )
-            for number, part in enumerate(parts)
+            for number, part in enumerate(self.parts())
         ]
 
     async def run(self) -> Any:
