@@ -7,13 +7,21 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import anyio
+import duckdb
 import pyarrow as pa
+import pytest
+from hudi import HudiTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tallymark.backends import Backend
+from tallymark.backends.local import LocalBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import ConflictError, InvalidRequest
 from tallymark.engine.settings import SizingSettings
@@ -21,7 +29,7 @@ from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.tasks.task_writer import write_task
-from tests.engine.upsert.scene import KEYED, Changing, changing, in_thread, people, rows_of, table_at
+from tests.engine.upsert.scene import KEYED, PEOPLE, Changing, changing, in_thread, people, rows_of, table_at
 from tests.support.examples import examples
 
 IDS = range(8)
@@ -140,8 +148,10 @@ def _counted(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
 
 
 class Scene:
-    def __init__(self, unique_in: str, readers: str) -> None:
-        self.backend = MemoryBackend(has_staging=readers == "table")
+    def __init__(self, unique_in: str, readers: str, path: Path | None = None) -> None:
+        """The table is in memory, or at a path."""
+        self.backend: Backend = MemoryBackend(has_staging=readers == "table") if path is None else LocalBackend(path)
+        self.path = path
         self.table = table_at(self.backend)
         self.unique_in = unique_in
         self.readers = readers
@@ -165,7 +175,15 @@ class Scene:
         await self._compare()
 
     async def _compare(self) -> None:
-        assert _counted(await rows_of(self.backend)) == _counted(self.model.rows)
+        rows = _counted(await rows_of(self.backend))
+        assert rows == _counted(self.model.rows)
+        if self.path is not None:
+            by_hudi: Any = pa.Table.from_batches(HudiTable("file://" + quote(str(self.path))).read())
+            assert _counted(by_hudi.select(PEOPLE.names).to_pylist()) == rows, "hudi-rs"
+            if files := [f"{self.path}/{file.path}" for file in (await self.table.snapshot()).files]:
+                with duckdb.connect() as connection:
+                    found = connection.execute('SELECT id, land, "at", name FROM read_parquet($1)', [files]).fetchall()
+                assert Counter(found) == rows, "DuckDB"
 
     async def _became(self, write: Write) -> None:
         """Check that the table is what the write made of the model's rows, and let these be so."""
@@ -289,16 +307,36 @@ RACES = st.one_of(
     st.builds(Race, _writes(("upsert", "upsert", "delete")), _writes(), st.integers(0, 3)),
     st.builds(Race, _writes(("upsert", "upsert", "delete"), FEW), _writes(rows=FEW), st.integers(1, 3)),
 )
-STEPS = st.lists(st.one_of(_writes(), RACES, RACES, st.sampled_from(["clean", "checkpoint"])), max_size=8)
+STEP = st.one_of(_writes(), RACES, RACES, st.sampled_from(["clean", "checkpoint"]))
+
+
+def steps(least: int, most: int) -> Any:
+    return st.lists(STEP, min_size=least, max_size=most)
+
+
+async def run(scene: Scene, steps: Sequence[Any]) -> None:
+    await scene.create()
+    for step in steps:
+        await scene.run(step)
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(["partition", "table"]), st.sampled_from(["table", "directory"]), STEPS)
+@given(st.sampled_from(["partition", "table"]), st.sampled_from(["table", "directory"]), steps(0, 8))
 def test_the_table_has_the_rows_of_the_model_after_each_step(unique_in, readers, steps):
-    async def main() -> None:
-        scene = Scene(unique_in, readers)
-        await scene.create()
-        for step in steps:
-            await scene.run(step)
+    anyio.run(run, Scene(unique_in, readers), steps)
 
-    anyio.run(main)
+
+@pytest.mark.release
+def test_ten_thousand_steps_are_read_right_by_readers_of_others(tmp_path):
+    seen = 0
+
+    @settings(max_examples=1300, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(["partition", "table"]), st.sampled_from(["table", "directory"]), steps(8, 8))
+    def play(unique_in, readers, steps):
+        nonlocal seen
+        with TemporaryDirectory(dir=tmp_path) as path:
+            anyio.run(run, Scene(unique_in, readers, Path(path) / "table"), steps)
+        seen += len(steps)
+
+    play()
+    assert seen >= 10_000
