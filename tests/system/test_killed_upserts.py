@@ -86,8 +86,7 @@ class Upsert:
     """It says Waiting when its tasks have reported, until it is told something."""
 
     def backend(self) -> Backend:
-        rigged: Any = RiggedBackend(open_backend(self.url, options=self.options), self.fault)
-        return rigged
+        return RiggedBackend(open_backend(self.url, options=self.options), self.fault)
 
 
 @pytest.fixture
