@@ -52,15 +52,25 @@ class JobMeter:
 
     def proposed(self, entry: LogEntry) -> None:
         """Record the entry that is put in the log; the last one counts, once it is ``committed``."""
+        changes = entry.summary.changes if entry.summary else None
+        rewritten = sum(file.bytes for file in entry.filled) if changes is None else changes.rewritten_bytes
         self._proposed |= {
             ("committed_rows",): entry.new_rows,
             ("committed_bytes",): sum(file.bytes for file in entry.added),
             ("committed_files",): len(entry.added),
             ("replaced_files",): len(entry.removed),
             ("filled_files",): len(entry.filled),
-            ("rewritten_bytes",): sum(file.bytes for file in entry.filled),
+            ("rewritten_bytes",): rewritten,
             ("lost_fills",): entry.summary.sizing.lost_fills if entry.summary and entry.summary.sizing else 0,
         }
+        if changes is not None:
+            self._proposed |= {
+                ("changed_rows", "inserted"): changes.inserted,
+                ("changed_rows", "updated"): changes.updated,
+                ("changed_rows", "deleted"): changes.deleted,
+                ("changed_rows", "ignored"): changes.ignored,
+                ("looked_up_bytes",): changes.looked_up_bytes,
+            }
 
     def reported(self, winners: Sequence[TaskReport]) -> None:
         """Count the reports of the tasks of the job; they count with its entry."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import anyio
 import anyio.to_thread
+import pyarrow as pa
 import pytest
 
 from tallymark import ConflictError, MarkerSettings, MissingExtra, open_view, register_metrics
@@ -29,6 +30,7 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.engine.jobs.test_fills import rivals
+from tests.engine.upsert.scene import KEYED, changed, person
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops
 from tests.support.scrape import Grown
@@ -74,6 +76,22 @@ async def test_small_files_that_were_filled_are_counted_with_what_that_rewrote(u
     assert seen.value("filled_files_total") == seen.value("replaced_files_total") == 1
     assert seen.value("rewritten_bytes_total") == first.bytes
     assert seen.value("lost_fills_total") == 0
+
+
+async def test_rows_that_an_upsert_changes_are_counted_with_what_it_rewrote(grown: Grown) -> None:
+    storage = MemoryBackend()
+    first = await changed(storage, person(1, at=1), person(2, at=1), **KEYED)
+    before = grown()
+    result = await changed(
+        storage, person(1, at=2), person(2, at=0), person(3, at=0), delete=pa.array([True, False, False])
+    )
+    seen = grown().since(before)
+    rows = {
+        outcome: seen.value("changed_rows_total", outcome=outcome) for outcome in ("inserted", "deleted", "ignored")
+    }
+    assert rows == {"inserted": 1, "deleted": 1, "ignored": 1}
+    assert seen.value("looked_up_bytes_total") == seen.value("rewritten_bytes_total") == first.bytes
+    assert seen.value("committed_rows_total") == result.rows == 1
 
 
 async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_lost_on_the_way(
