@@ -175,6 +175,15 @@ async def test_a_null_key_is_refused_by_every_write(storage):
 
 
 @on_both_loops
+async def test_what_arrives_after_a_delete_is_inserted_however_old(storage):
+    await changed(storage, person(1, at=9), person(2), **KEYED)
+    await changed(storage, person(1), mode="delete")
+    result = await changed(storage, person(1, at=3))
+    assert (result.changes.inserted, result.changes.ignored) == (1, 0)
+    assert sorted(row["id"] for row in await rows_of(storage)) == [1, 2]
+
+
+@on_both_loops
 async def test_a_doubled_key_is_healed_by_its_next_upsert(storage):
     await changed(storage, person(1, name="a"), person(1, name="b"), mode="append", **KEYED)
     await changed(storage, person(1, name="c"), mode="append")
@@ -368,7 +377,7 @@ async def test_a_late_file_that_is_missing_is_damage(storage):
 
 
 @on_both_loops
-async def test_a_write_does_not_follow_late_files_for_ever(storage, monkeypatch):
+async def test_a_write_does_not_follow_late_files_without_end(storage, monkeypatch):
     monkeypatch.setattr("tallymark.engine.jobs.keyed.LATE_S_MAX", -1.0)
     await changed(storage, person(1), **KEYED)
     async with changing(storage) as slow:
