@@ -314,7 +314,7 @@ def steps(least: int, most: int) -> Any:
     return st.lists(STEP, min_size=least, max_size=most)
 
 
-async def run(scene: Scene, steps: Sequence[Any]) -> None:
+async def play(scene: Scene, steps: Sequence[Any]) -> None:
     await scene.create()
     for step in steps:
         await scene.run(step)
@@ -323,7 +323,7 @@ async def run(scene: Scene, steps: Sequence[Any]) -> None:
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(["partition", "table"]), st.sampled_from(["table", "directory"]), steps(0, 8))
 def test_the_table_has_the_rows_of_the_model_after_each_step(unique_in, readers, steps):
-    anyio.run(run, Scene(unique_in, readers), steps)
+    anyio.run(play, Scene(unique_in, readers), steps)
 
 
 @pytest.mark.release
@@ -332,11 +332,11 @@ def test_ten_thousand_steps_are_read_right_by_readers_of_others(tmp_path):
 
     @settings(max_examples=1300, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(["partition", "table"]), st.sampled_from(["table", "directory"]), steps(8, 8))
-    def play(unique_in, readers, steps):
+    def check(unique_in, readers, steps):
         nonlocal seen
         with TemporaryDirectory(dir=tmp_path) as path:
-            anyio.run(run, Scene(unique_in, readers, Path(path) / "table"), steps)
+            anyio.run(play, Scene(unique_in, readers, Path(path) / "table"), steps)
         seen += len(steps)
 
-    play()
+    check()
     assert seen >= 10_000
