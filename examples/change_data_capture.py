@@ -35,9 +35,16 @@ def make_events(folder: Path) -> None:
 
 def run_query(spark: SparkSession, folder: str, *, dies_in: int | None = None) -> None:
     def write_batch(batch: DataFrame, number: int) -> None:
-        keyed = {"record_key": ["id"], "order_by": "lsn", "readers": "table", "delete_column": "is_deleted"}
-        rows = batch.selectExpr(*STORED)
-        result = tallymark.write(rows, f"{folder}/people", mode="upsert", txn=f"people:{number}", **keyed)
+        result = tallymark.write(
+            batch.selectExpr(*STORED),
+            f"{folder}/people",
+            mode="upsert",
+            record_key=["id"],
+            order_by="lsn",
+            readers="table",
+            delete_column="is_deleted",
+            txn=f"people:{number}",
+        )
         print(f"batch {number}: {'committed before, ' if result.is_rerun else ''}{result.changes}")
         assert number != dies_in, "dead before Spark has noted that the batch is done"
 
