@@ -16,6 +16,7 @@ NAMES = (
     "reservations",
     "segments",
     "server_handshake",
+    "wheres",
 )
 
 
