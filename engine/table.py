@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Unpack
 
@@ -27,11 +27,13 @@ from tallymark.engine.instants.finish import Progress
 from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.delete import delete_rows
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.open_job import JobOptions, open_job
 from tallymark.engine.jobs.prepare import prepare_table, read_properties
 from tallymark.engine.jobs.request import Mode, WriteOptions, WriteRequest
 from tallymark.engine.jobs.rerun import committed_job, find_committed
+from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.maintenance.accept_loss import AcceptedLoss, accept_loss
@@ -44,6 +46,7 @@ from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.partitions.path import partition_prefix
 from tallymark.engine.planning.input_rows import Incoming
+from tallymark.engine.planning.plan_delete import DeletePlan, plan_delete
 from tallymark.engine.planning.plan_write import Foresight, plan_write
 from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import (
@@ -63,6 +66,9 @@ from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.scope import is_below
 from tallymark.engine.views.checkpoint_writer import Checkpointed
 from tallymark.engine.views.partitions import Partitions
+
+DELETE_CONCURRENCY = 4
+"""Tasks of ``Table.delete`` that run at once: enough to keep some cores and a store that is 30 ms away busy."""
 
 
 class Table:
@@ -93,7 +99,7 @@ class Table:
     async def write(
         self,
         *,
-        schema: pa.Schema,
+        schema: pa.Schema | None = None,
         mode: Mode,
         markers: MarkerSettings | None = None,
         tasks: TaskSettings | None = None,
@@ -133,7 +139,10 @@ class Table:
         ``order_by`` decides between two of one key, in the input and against the stored row (the greater wins, null is
         the least, of equal ones the input's), and ``unique_in`` is ``"partition"`` or ``"table"``. Such a write needs
         ``readers``, too. ``when_matched`` leaves rows out whose key is there (``"keep"``), or refuses them
-        (``"fail"``).
+        (``"fail"``). With ``mode="delete"``, ``where`` deletes the rows that match it, in any table, and has no input;
+        ``delete`` runs the steps of such a job.
+
+        ``schema`` is that of the input; without it, the table's own is used.
 
         ``sizing`` sets the size of files; with it, ``WriteJob.size`` plans them, and small files of the table are
         filled. Without it files are finished at ``SizingSettings().max_file_bytes``, and none is filled.
@@ -141,9 +150,9 @@ class Table:
         Raises:
             InvalidRequest: mode, schema, partitions, base or ``readers`` do not fit the table, or the txn was
                 committed by a write that was declared differently. Nothing was changed.
-            UnsupportedTable: something else is at the URL.
+            UnsupportedTable: something else is at the URL; or nothing, and ``schema`` is left out.
         """
-        spec = self._spec(schema, WriteRequest.of(mode, **request))
+        spec = await self._spec(schema, WriteRequest.of(mode, **request))
         options = JobOptions(
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
@@ -154,7 +163,7 @@ class Table:
         try:
             properties = await prepare_table(handle, spec)
             if (committed := await find_committed(handle, properties, spec.request)) is not None:
-                yield committed_job(handle, properties, committed, options.tasks)
+                yield committed_job(handle, properties, spec.request, committed, options.tasks)
                 return
             async with open_job(handle, properties, spec.request, options) as job:
                 yield job
@@ -184,12 +193,57 @@ class Table:
             ConflictError: files that were read at ``base`` have been replaced since.
             UnsupportedTable: something else is at the URL; or nothing, and ``schema`` is left out.
         """
-        checked = WriteRequest.of(mode, **request)
-        if schema is None:
-            schema = (await self._properties()).schema
-        spec = self._spec(schema, checked)
-        foresight = Foresight(incoming=incoming, sizing=sizing or _default_sizing(checked))
+        spec = await self._spec(schema, WriteRequest.of(mode, **request))
+        foresight = Foresight(incoming=incoming, sizing=sizing or _default_sizing(spec.request))
         return await plan_write(self._handle(), spec, foresight)
+
+    async def delete(
+        self,
+        where: str,
+        *,
+        txn: str | None = None,
+        only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        concurrency: int = DELETE_CONCURRENCY,
+        tasks: TaskSettings | None = None,
+    ) -> WriteResult:
+        """Delete the rows that match a predicate, such as ``"user_id = 7 AND day < DATE '2024-01-01'"``, and commit.
+
+        The grammar is a part of SQL (docs/upserting.md); rows for which the predicate is null stay. Files whose
+        partition or key range proves that all rows match, or none, are not read. Of the others the columns of the
+        predicate are, and those with rows of both kinds are rewritten. Where nothing matches, an empty commit remains.
+
+        ``concurrency`` is the number of tasks that run at once, in threads of this process. Each takes about 400 MB
+        while it rewrites files. ``txn`` and ``only_partitions`` are those of ``write``.
+
+        Raises:
+            InvalidRequest: ``where`` does not fit the table, rows outside of ``only_partitions`` match, or the txn was
+                committed by a write that was declared differently. Nothing was changed.
+            ConflictError: another write has replaced a file with such rows since this one looked at it. Nothing of this
+                write is left. Rows that others add in the meantime stay.
+            UnsupportedTable: there is no table.
+        """
+        _check_concurrency(concurrency)
+        options: WriteOptions = {"where": where, "txn": txn, "only_partitions": only_partitions}
+        async with self.write(mode="delete", tasks=tasks, **options) as job:
+            return job.committed or await delete_rows(job, self._backend, concurrency=concurrency)
+
+    async def plan_delete(
+        self,
+        where: str,
+        *,
+        only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        concurrency: int = DELETE_CONCURRENCY,
+    ) -> DeletePlan:
+        """Return what ``delete`` with the same arguments would do now. Reads what it would read to find the rows, and
+        writes nothing.
+
+        Raises:
+            InvalidRequest, ConflictError, UnsupportedTable: as ``delete``.
+        """
+        _check_concurrency(concurrency)
+        properties = await self._properties()
+        request = WriteRequest(mode="delete", where=where, only_partitions=only_partitions)
+        return await plan_delete(self._handle(properties), properties, request, concurrency=concurrency)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
         """Return the table's files now, or at an earlier time: at a position, after an instant's commit, or at a time.
@@ -376,7 +430,9 @@ class Table:
         finally:
             handle.close()
 
-    def _spec(self, schema: pa.Schema, request: WriteRequest) -> TableSpec:
+    async def _spec(self, schema: pa.Schema | None, request: WriteRequest) -> TableSpec:
+        if schema is None:
+            schema = (await self._properties()).schema
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
         return TableSpec(
@@ -427,10 +483,15 @@ def open_table(
     )
 
 
+def _check_concurrency(concurrency: int) -> None:
+    if not isinstance(concurrency, int) or concurrency < 1:
+        raise InvalidRequest(f"concurrency={concurrency!r}: give a number of tasks, 1 or more")
+
+
 def _table_name(url: str) -> str:
     """Return the last part of the URL, with the characters that Hudi accepts in a table's name."""
     return re.sub(r"\W+", "_", url.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"
 
 
 def _default_sizing(request: WriteRequest) -> SizingSettings:
-    return SizingSettings() if request.is_keyed else NO_SIZING
+    return SizingSettings() if request.has_changes else NO_SIZING

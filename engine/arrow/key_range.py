@@ -7,7 +7,7 @@
 A bound of a longer text is not one of its values: a lower one is a prefix, an upper one is rounded up.
 """
 
-from decimal import Context
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,23 @@ def range_of(column: "pa.Array[Any] | pa.ChunkedArray[Any]") -> Range | None:
     extremes: Any = pc.min_max(_plain(column))
     least, greatest = (_ordered(extremes[name], column.type) for name in ("min", "max"))
     return least[:RANGE_BYTES], _rounded_up(greatest)
+
+
+def value_of(bound: bytes, type_: pa.DataType) -> Any:
+    """Return the value that a bound encodes; of text and binary its bytes. None where Python has no such value."""
+    if pa.types.is_decimal(type_):
+        return Decimal(_whole(bound)).scaleb(-type_.scale, _EXACT)
+    if not (pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_temporal(type_)):
+        return bound
+    plain = pa.int32() if pa.types.is_date32(type_) else pa.int64()
+    try:
+        return pa.scalar(_whole(bound), plain).cast(type_).as_py()
+    except (ValueError, OverflowError):  # a timestamp after the year 9999
+        return None
+
+
+def _whole(bound: bytes) -> int:
+    return int.from_bytes(bound) - (1 << (8 * len(bound) - 1))
 
 
 def union(one: Range | None, other: Range | None) -> Range | None:

@@ -141,6 +141,7 @@ async def _start(
             max_file_bytes=options.sizing.max_file_bytes,
             partition=target.partition,
             guard=target.guard,
+            where=request.where,
             table=properties.id,
             base_hash=handle.log.history.hash_at(base_position),
             views=handle.view_settings,

@@ -36,6 +36,7 @@ class WriteOptions(TypedDict, total=False):
     unique_in: UniqueIn | None
     when_matched: WhenMatched
     delete_column: str | None
+    where: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,8 @@ class WriteRequest:
     """Of an upsert, whether a row whose key the table has replaces the stored one, is left out, or fails the write."""
     delete_column: str | None = None
     """Of an upsert, the boolean column, which is not stored, of rows that delete their key; null is false."""
+    where: str | None = None
+    """Of a delete, the rows that go, in the grammar of ``upsert.where``; None where their keys are given."""
 
     @classmethod
     def of(cls, mode: Mode, **options: Unpack[WriteOptions]) -> "WriteRequest":
@@ -100,12 +103,19 @@ class WriteRequest:
         if self.txn is not None:
             _check_txn(self.txn)
         _check_matched(self.mode, self.when_matched, self.delete_column)
+        if self.where is not None:
+            _check_where(self)
         self.key  # noqa: B018 # it checks itself
 
     @property
-    def is_keyed(self) -> bool:
-        """Whether rows are found by their key."""
+    def has_changes(self) -> bool:
+        """Whether single rows of the table are updated or deleted."""
         return self.mode in ("upsert", "delete")
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether these are found by their key."""
+        return self.has_changes and self.where is None
 
     @property
     def key(self) -> KeyRequest:
@@ -132,6 +142,15 @@ def _check_matched(mode: Mode, when_matched: WhenMatched, delete_column: str | N
             f"when_matched={when_matched!r} leaves stored rows as they are, and delete_column={delete_column!r} "
             "deletes some; give one of the two"
         )
+
+
+def _check_where(request: WriteRequest) -> None:
+    if not isinstance(request.where, str):
+        raise InvalidRequest(f'where={request.where!r}: give a text, such as "user_id = 7"')
+    if request.mode != "delete":
+        raise InvalidRequest(f"where is for mode='delete', and this is {request.mode!r}; leave it out")
+    if request.partition is not None:
+        raise InvalidRequest(f"partition={request.partition!r}: compare the partition columns in where")
 
 
 def _check_columns(partition_by: Sequence[str]) -> None:

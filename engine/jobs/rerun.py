@@ -1,6 +1,7 @@
 """Rerun of a write that was committed before: nothing is started, and the caller gets the result of that write."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
@@ -50,7 +51,7 @@ class _CommittedJob(WriteJob):
     def marker_count(self) -> int:
         return 0
 
-    async def look_up(self, keys: Iterable[KeyReport]) -> tuple[Lookup, ...]:
+    async def look_up(self, keys: Iterable[KeyReport] = ()) -> tuple[Lookup, ...]:
         """Return none: nothing will be written."""
         return ()
 
@@ -91,25 +92,38 @@ async def find_committed(handle: TableHandle, properties: TableProperties, reque
 
 
 def committed_job(
-    handle: TableHandle, properties: TableProperties, result: WriteResult, tasks: TaskSettings
+    handle: TableHandle, properties: TableProperties, request: WriteRequest, result: WriteResult, tasks: TaskSettings
 ) -> WriteJob:
     """Return the job of a write that was committed before; no I/O."""
-    ticket = WriteTicket(
+    ticket = ticket_of(handle, properties, request, instant=result.instant, base=result.position, tasks=tasks)
+    return _CommittedJob(handle, result, replace(ticket, is_committed=True))
+
+
+def ticket_of(
+    handle: TableHandle,
+    properties: TableProperties,
+    request: WriteRequest,
+    *,
+    instant: str,
+    base: int,
+    tasks: TaskSettings,
+) -> WriteTicket:
+    """Return a ticket by which nothing is written."""
+    return WriteTicket(
         url=handle.backend.url,
         options=handle.storage,
-        instant=result.instant,
-        base=result.position,
+        instant=instant,
+        base=base,
         schema=properties.schema,
         partition_by=properties.partition_by,
         key=properties.key,
-        staging=staging_folder(result.instant),
+        staging=staging_folder(instant),
         marker_kind="direct",
         service=None,
         settings=tasks,
         max_file_bytes=NO_SIZING.max_file_bytes,
-        is_committed=True,
+        where=request.where,
     )
-    return _CommittedJob(handle, result, ticket)
 
 
 async def _finished(handle: TableHandle, properties: TableProperties, position: int) -> str | None:

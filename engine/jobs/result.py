@@ -112,6 +112,8 @@ def _change_lines(found: ChangeSummary) -> Iterator[tuple[str, str]]:
         yield "superseded", f"{found.superseded:,} of the deleted rows, whose keys are elsewhere now"
     yield "looked up", f"{found.looked_up_files:,} files, {shown_bytes(found.looked_up_bytes)}"
     yield "rewritten", f"{found.rewritten_files:,} files, {shown_bytes(found.rewritten_bytes)}"
+    if found.removed_files:
+        yield "removed whole", f"{found.removed_files:,} files, {shown_bytes(found.removed_bytes)}"
 
 
 def _sizing_lines(found: SizingSummary) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,8 @@ from tallymark.engine.partitions.static import StaticPartition
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.scope import Scope
+from tallymark.engine.upsert.predicate import Predicate
+from tallymark.engine.upsert.where import parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,8 @@ class WriteTarget:
     request: WriteRequest
     static_scope: Scope | None
     """Scope of an overwrite, independent of its rows; None for an append, and where the rows decide."""
+    predicate: Predicate | None
+    """The rows to delete; None where their keys are given, and in other modes."""
 
     @property
     def is_overwrite(self) -> bool:
@@ -45,7 +49,8 @@ class WriteTarget:
         scope = _static_scope(request, properties, partition)
         if guard is not None:
             _check_allowed(guard, partition, scope)
-        return cls(partition=partition, guard=guard, request=request, static_scope=scope)
+        predicate = None if request.where is None else parse(request.where, properties.schema)
+        return cls(partition=partition, guard=guard, request=request, static_scope=scope, predicate=predicate)
 
     def scope(self, added: Iterable[DataFile]) -> Scope | None:
         """Return what the write replaces if it adds these files; None for an append, which replaces nothing."""

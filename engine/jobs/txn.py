@@ -25,6 +25,8 @@ def declared(target: WriteTarget) -> str:
         words["when_matched"] = target.request.when_matched
         if target.request.delete_column is not None:
             words["delete_column"] = target.request.delete_column
+    if target.predicate is not None:
+        words["where"] = str(target.predicate)
     if target.partition is not None:
         words["partition"] = target.partition.path
     if target.is_overwrite:

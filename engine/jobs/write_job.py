@@ -17,14 +17,16 @@ from tallymark.engine.instants.project import project
 from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
+from tallymark.engine.jobs.changes import JobChanges
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.fill_claims import claim_path
 from tallymark.engine.jobs.job_sizing import JobSizing
-from tallymark.engine.jobs.keyed import JobChanges, LateFilesError
+from tallymark.engine.jobs.keyed import KeyedChanges, LateFilesError
 from tallymark.engine.jobs.lost_fills import LostFillRewriter
 from tallymark.engine.jobs.reports import check_reports
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.jobs.selected import SelectedChanges
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import check_not_committed, committed_write, declared
 from tallymark.engine.markers.direct_flag import flag_path, is_flagged
@@ -36,7 +38,7 @@ from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.conflict import check_conflicts
-from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.entry import CHANGES, DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
@@ -83,9 +85,13 @@ class WriteJob:
             sizing,
             ticket.instant,
             is_overwrite=self._target.is_overwrite,
-            has_updates=request.is_keyed,
+            has_updates=request.has_changes,
         )
-        self._changes = JobChanges(handle, properties, ticket, request) if request.is_keyed else None
+        self._changes: JobChanges | None = None
+        if self._target.predicate is not None:
+            self._changes = SelectedChanges(handle, properties, ticket, self._target)
+        elif request.is_keyed:
+            self._changes = KeyedChanges(handle, properties, ticket, request)
         self._recut = LostFillRewriter(handle, lease, ticket)
         self._started = anyio.current_time()
         self._committed: WriteResult | None = None
@@ -120,29 +126,31 @@ class WriteJob:
         """Markers that the job's service has acked so far."""
         return self._directory.durable_count
 
-    async def look_up(self, keys: Iterable[KeyReport]) -> tuple[Lookup, ...]:
-        """Return the lookups by which ``locate_task`` finds where the table has the keys; none where it has none.
+    async def look_up(self, keys: Iterable[KeyReport] = ()) -> tuple[Lookup, ...]:
+        """Return the lookups by which ``locate_task`` finds the rows of the table to change; none where it has none.
 
-        ``keys`` are the reports of ``key_task``, one per task, for all rows of this write.
+        ``keys`` are the reports of ``key_task``, one per task, for all rows of this write; none with ``where``.
 
         Raises:
-            InvalidRequest: the job is not an upsert or delete, or reports are of another job or twice of one task.
+            InvalidRequest: the job is not an upsert or delete, reports are of another job or twice of one task, or the
+                job may not touch a file all of whose rows match.
         """
-        return await self._keyed().look_up(keys)
+        return await self._changing().look_up(keys)
 
     def profile(self, hits: Mapping[str, int]) -> WorkloadProfile:
         """Return what ``size`` needs. ``hits`` are the number of rows that the lookups have found in each file.
 
         Raises:
-            InvalidRequest: a file that was not looked up, or keys are there and ``when_matched="fail"``.
+            InvalidRequest: a file that was not looked up or that the job may not touch, or keys are there and
+                ``when_matched="fail"``.
             ConflictError: a file was missing, since another writer has replaced it.
         """
-        return self._keyed().profile(hits)
+        return self._changing().profile(hits)
 
-    def _keyed(self) -> JobChanges:
+    def _changing(self) -> JobChanges:
         if self._changes is None:
             raise InvalidRequest(
-                f"a write of mode {self._request.mode!r} looks no keys up; say mode='upsert' or 'delete'"
+                f"a write of mode {self._request.mode!r} looks no rows up; say mode='upsert' or 'delete'"
             )
         return self._changes
 
@@ -319,6 +327,7 @@ class WriteJob:
             fenced = await self._fencer().fence(marked.paths - unused, keep={file.path for file in added})
             replaced = await self._base.replaced(self._target.scope(added))
             replaced += tuple(file for report in winners for file in report.rewrites)
+            replaced += () if self._changes is None else self._changes.removed
             self._entry = self._new_entry(added, replaced, fenced, marked)
         return self._entry
 
@@ -354,8 +363,9 @@ class WriteJob:
         self._meter.proposed(self._entry)
 
     async def _look_up_late(self, late: LateFilesError) -> None:
+        assert isinstance(self._changes, KeyedChanges), "a delete by predicate leaves rows alone that came since"
         try:
-            await self._keyed().look_up_late(late)
+            await self._changes.look_up_late(late)
         except ConflictError as error:
             raise self._conflicted(error) from error.__cause__
         except Sealed:
@@ -394,6 +404,7 @@ class WriteJob:
     def _new_entry(
         self, added: tuple[DataFile, ...], replaced: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked
     ) -> LogEntry:
+        needed = (CHANGES,) if self._request.has_changes and self._properties.key is None else ()
         return LogEntry(
             kind="commit",
             instant=self.instant,
@@ -407,6 +418,8 @@ class WriteJob:
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),
             summary=self._summary(marked, added),
+            reader_features=needed,
+            writer_features=needed,
         )
 
     def _summary(self, marked: Marked, added: tuple[DataFile, ...]) -> WriteSummary:

@@ -191,7 +191,8 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
 
     Raises:
         InvalidRequest: as the write would before its tasks run, and as a task would for counted rows; it is a dynamic
-            overwrite with an unknown input, or a write by key without the profile that lookups give.
+            overwrite with an unknown input, a write by key without the profile that lookups give, or a delete by
+            ``where``.
         ConflictError: files that were read at ``base`` have been replaced since.
     """
     found = await find_table(handle, wanted)
@@ -201,6 +202,8 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     view = handle.view(properties)
     at, base = view.at(history.head), WriteBase.of(view, handle.log, wanted.request.base)
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
+    if committed is None and wanted.request.where is not None:
+        raise InvalidRequest("where=...: call Table.plan_delete, which looks the rows up")
     is_profiled = isinstance(foresight.incoming, WorkloadProfile)
     if committed is None and wanted.request.is_keyed and found is not None and not is_profiled:
         raise InvalidRequest(

@@ -11,7 +11,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.index import PartitionIndex
 from tallymark.engine.tasks.merge import ACTION, ROW, FileMerge
 from tallymark.engine.tasks.report import ChangeCounts
-from tallymark.engine.tasks.small_file_merge import Filling
+from tallymark.engine.tasks.small_file_merge import BATCH_ROWS_MAX, Filling
 from tallymark.engine.tasks.table_rows import change_rows
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
@@ -72,9 +72,11 @@ class Changes:
             InvalidRequest: rows of a partition are not together, or do not fit the table; and what ``FileMerge``
                 raises.
         """
+        for start in range(0, batch.num_rows, BATCH_ROWS_MAX):  # deletes get all columns that they lack
+            yield from self._merged(batch.slice(start, BATCH_ROWS_MAX))
+
+    def _merged(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         rows = self._rows(batch)
-        if not rows.num_rows:
-            return
         placed = self._partitions.place(rows)
         changes = rows
         for name in (ROW, ACTION):
@@ -112,7 +114,7 @@ class Changes:
 
     def _begun(self, partition: str) -> FileMerge | None:
         """Return the merge of a partition's planned file; None if that is gone."""
-        key = self._ticket.key
+        key = self._ticket.changed_by
         columns, order_by = ((), ()) if key is None else (key.record_key, key.order_by)
         is_changed = self._filling.is_changed(partition)
         merge = partial(FileMerge, self._ticket.schema, key=columns, order_by=order_by)

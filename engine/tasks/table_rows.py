@@ -34,17 +34,18 @@ def change_rows(batch: pa.RecordBatch, ticket: WriteTicket, schema: pa.Schema | 
 
 
 def change_schema(ticket: WriteTicket) -> pa.Schema:
-    """Return the schema of changes by key: a row that deletes has the key, its partition where the key is unique there,
-    and perhaps nothing else.
+    """Return the schema of changes: a row that deletes has the key, its partition where the key is unique there, and
+    perhaps nothing else. Without a key it may lack everything.
     """
     needed = _needed(ticket)
     return pa.schema([field if field.name in needed else field.with_nullable(True) for field in ticket.schema])
 
 
 def _needed(ticket: WriteTicket) -> frozenset[str]:
-    if ticket.key is None:
-        return frozenset(ticket.partition_by)
-    return frozenset([*ticket.key.record_key, *(ticket.partition_by if ticket.key.unique_in == "partition" else ())])
+    key = ticket.changed_by
+    if key is None:
+        return frozenset()
+    return frozenset([*key.record_key, *(ticket.partition_by if key.unique_in == "partition" else ())])
 
 
 def rows_in(

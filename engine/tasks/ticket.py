@@ -56,6 +56,8 @@ class WriteTicket:
     views: ViewSettings = field(default_factory=ViewSettings)
     key: TableKey | None = None
     """The table's record key."""
+    where: str | None = None
+    """The predicate that selects the rows to delete; None where keys do, and in other modes."""
     is_committed: bool = False
     """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""
 
@@ -63,6 +65,11 @@ class WriteTicket:
     def row_group_bytes(self) -> int:
         """Arrow bytes of a row group that is not encoded early."""
         return min(self.settings.row_group_bytes, self.max_file_bytes)
+
+    @property
+    def changed_by(self) -> TableKey | None:
+        """The key by which changes find their rows; None where positions alone do."""
+        return self.key if self.where is None else None
 
     @property
     def range_field(self) -> "pa.Field[Any] | None":

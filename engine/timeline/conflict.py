@@ -54,7 +54,7 @@ def _conflict(mine: LogEntry, theirs: LogEntry, position: int, shared: Scope) ->
     if theirs.scope is not None:
         done = f"which instant {theirs.instant} has overwritten since"
     elif theirs.operation in ("upsert", "delete"):
-        done = f"and instant {theirs.instant} has changed rows of that by their keys since"
+        done = f"and instant {theirs.instant} has changed rows of that since"
     else:
         done = f"and instant {theirs.instant} has added rows to a file of that since"
     wish = "change rows of" if mine.operation in ("upsert", "delete") else "overwrite"

@@ -59,10 +59,14 @@ class ChangeSummary:
     rewritten_files: int
     rewritten_bytes: int
     """Size of the files of which rows were changed."""
+    removed_files: int
+    """Files all of whose rows were deleted: they were not read, or not beyond the columns of the predicate."""
+    removed_bytes: int
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "ChangeSummary":
-        return cls(**{field.name: _number(fields[field.name], int) for field in dataclass_fields(cls)})
+        found = {"removed_files": 0, "removed_bytes": 0, **fields}
+        return cls(**{field.name: _number(found[field.name], int) for field in dataclass_fields(cls)})
 
 
 _SIZING_COUNTS = tuple(field.name for field in dataclass_fields(SizingSummary) if field.name != "size_error_p95")

@@ -111,12 +111,12 @@ def key_schema(ticket: WriteTicket) -> pa.Schema:
 
 
 def key_of(ticket: WriteTicket) -> TableKey:
-    if ticket.key is None:
+    if ticket.changed_by is None:
         raise InvalidRequest(
-            f"{ticket.url} has no record key, by which rows could be found; create the table with record_key=..., or "
-            "append and overwrite"
+            f"{ticket.url} has no record key, by which rows could be found, or this write names them by where; create "
+            "the table with record_key=..., or leave where out"
         )
-    return ticket.key
+    return ticket.changed_by
 
 
 def key_task(

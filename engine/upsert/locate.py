@@ -1,6 +1,7 @@
-"""Location of keys: which rows of the table's files have the keys of a batch.
+"""Location of rows: which rows of the table's files have the keys of a batch, or match the predicate of a delete.
 
-Only the key columns of a file are read, and of these only the row groups whose range meets that of the keys.
+Only the columns of the key or predicate are read, and of these only the row groups whose range leaves room for such a
+row.
 """
 
 import io
@@ -29,10 +30,12 @@ from tallymark.engine.tasks.shared_backend import shared_backend
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.upsert.keys import SEGMENT_BYTES, KeySegment, key_of, key_schema, read_keys
+from tallymark.engine.upsert.predicate import Predicate
+from tallymark.engine.upsert.where import parse
 
 FILE = "_tallymark_file"
-"""Column of a hit beside the key and ``ROW``: the path of the file. A file that is missing has one hit without a key,
-at position ``GONE``.
+"""Column of a hit beside ``ROW``: the path of the file. A file that is missing has one hit, without a key, at position
+``GONE``.
 """
 
 GONE = -1
@@ -42,11 +45,13 @@ _events = EventLog(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Work of one ``locate_task``: files, and the segments whose keys may be in them."""
+    """Work of one ``locate_task``: files, and the segments whose keys may be in them; none for a predicate, which the
+    ticket has.
+    """
 
     files: tuple[DataFile, ...]
-    segments: tuple[KeySegment, ...]
-    by_partition: bool
+    segments: tuple[KeySegment, ...] = ()
+    by_partition: bool = False
     """Whether keys are compared with files of their own partition alone."""
 
     def encode(self) -> bytes:
@@ -76,9 +81,11 @@ _READERS: Readers = {
 
 
 def hit_schema(ticket: WriteTicket) -> pa.Schema:
-    """Return the columns of hits: the key and the partition's, ``FILE`` and ``ROW``; where a row may move from one
-    partition to another, also those that decide whether it does.
+    """Return the columns of hits: ``FILE`` and ``ROW``; of keys, before them the key's and the partition's, and where a
+    row may move from one partition to another, those that decide whether it does.
     """
+    if ticket.where is not None:  # by which one may match many rows
+        return pa.schema([pa.field(FILE, pa.dictionary(pa.int32(), pa.string())), pa.field(ROW, pa.int64())])
     key = key_of(ticket)
     names = dict.fromkeys([*key.record_key, *ticket.partition_by])
     if key.unique_in == "table" and ticket.partition_by:
@@ -101,7 +108,7 @@ def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None 
     backend = backend if backend is not None else shared_backend(ticket, "locate_task")
     locator = Locator(ticket, lookup, backend)
     with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
-        for file in lookup.files:
+        for file in () if ticket.is_committed else lookup.files:
             yield from loop.start_soon(locator.hits, file).result()
 
 
@@ -109,10 +116,12 @@ def hit_counts(hits: Iterable[pa.RecordBatch]) -> dict[str, int]:
     """Return the number of hits in each file, by its path, for ``WriteJob.profile``; ``GONE`` for a missing one."""
     found: Counter[str] = Counter()
     for batch in hits:
-        rows = pa.table({"file": batch.column(FILE), "row": batch.column(ROW)}).group_by("file")
-        for path, count, least in zip(
+        files: Any = batch.column(FILE).dictionary_encode()
+        rows = pa.table({"file": files.indices, "row": batch.column(ROW)}).group_by("file")
+        for number, count, least in zip(
             *rows.aggregate([("row", "count"), ("row", "min")]).to_pydict().values(), strict=True
         ):
+            path = files.dictionary[number].as_py()
             found[path] = GONE if least == GONE else found[path] + count
     return dict(found)
 
@@ -131,39 +140,62 @@ def file_range(file: DataFile) -> Range:
 
 
 class Locator:
-    """Finds the keys of one lookup. Owned by one event loop; the segments read last are kept."""
+    """Finds the rows of one lookup. Owned by one event loop; the segments read last are kept."""
 
     def __init__(self, ticket: WriteTicket, lookup: Lookup, backend: Backend) -> None:
         self._lookup = lookup
         self._backend = backend
         self._instant = ticket.instant
-        self._key = key_schema(ticket).names
+        self._predicate = None if ticket.where is None else parse(ticket.where, ticket.schema)
+        self._key = [] if self._predicate is not None else key_schema(ticket).names
         self._hits = hit_schema(ticket)
-        self._stored = pa.schema([ticket.schema.field(name) for name in self._hits.names if name not in (FILE, ROW)])
+        read = self._hits.names if self._predicate is None else self._predicate.columns
+        self._stored = pa.schema([ticket.schema.field(name) for name in read if name not in (FILE, ROW)])
         self._ranged = ticket.range_field
         self._segments: dict[str, bytes] = {}
 
     async def hits(self, file: DataFile) -> list[pa.RecordBatch]:
-        """Return the rows of the file that have a key of the lookup. Raises as ``locate_task``."""
+        """Return the rows of the file that have a key of the lookup, or match. Raises as ``locate_task``."""
+        try:
+            parquet = await SomeColumns.opened(self._backend, file, self._stored.names)
+            if self._predicate is not None:
+                return await self._matches(file, parquet, self._predicate)
+            return await self._keyed(file, parquet)
+        except NotFound:
+            _events.info("lookup.gone", path=file.path)
+            return [pa.RecordBatch.from_pylist([{FILE: file.path, ROW: GONE}], schema=self._hits)]
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptObject(f"{file.path} cannot be read ({error}); restore it from a copy") from error
+
+    async def _matches(self, file: DataFile, parquet: "SomeColumns", predicate: Predicate) -> list[pa.RecordBatch]:
+        hits: list[pa.RecordBatch] = []
+        first = 0
+        for number in range(parquet.metadata.num_row_groups):
+            rows = [predicate.mask(batch) for batch in await self._rows(parquet, number)]
+            numbers = pc.add(pc.cast(pc.indices_nonzero(pa.chunked_array(rows, pa.bool_())), pa.int64()), first)
+            if len(numbers):
+                paths = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(numbers)), [file.path])
+                hits.append(pa.RecordBatch.from_arrays([paths, numbers], schema=self._hits))
+            first += parquet.metadata.row_group(number).num_rows
+        return hits
+
+    async def _rows(self, parquet: "SomeColumns", number: int) -> list[pa.RecordBatch]:
+        """Return a row group as the table has it."""
+        return [conform(batch, self._stored) for batch in (await parquet.read(number)).to_batches()]
+
+    async def _keyed(self, file: DataFile, parquet: "SomeColumns") -> list[pa.RecordBatch]:
         by_partition = self._lookup.by_partition
         partitions = frozenset([file.partition]) if by_partition else None
         segments = [found for found in self._lookup.segments if may_hold(file, found, by_partition=by_partition)]
         hits: list[pa.RecordBatch] = []
         waiting: list[pa.Table] = []
         searches = 0
-        try:
-            parquet = await KeyColumns.opened(self._backend, file, self._stored.names)
-            for segment in segments:
-                waiting.append(read_keys(await self._data(segment.path), segment, partitions))
-                if segment is segments[-1] or sum(keys.nbytes for keys in waiting) >= SEGMENT_BYTES:
-                    hits += await self._search(file, parquet, pa.concat_tables(waiting))
-                    searches += 1
-                    waiting = []
-        except NotFound:
-            _events.info("lookup.gone", path=file.path)
-            return [pa.RecordBatch.from_pylist([{FILE: file.path, ROW: GONE}], schema=self._hits)]
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptObject(f"{file.path} cannot be read ({error}); restore it from a copy") from error
+        for segment in segments:
+            waiting.append(read_keys(await self._data(segment.path), segment, partitions))
+            if segment is segments[-1] or sum(keys.nbytes for keys in waiting) >= SEGMENT_BYTES:
+                hits += await self._search(file, parquet, pa.concat_tables(waiting))
+                searches += 1
+                waiting = []
         return _distinct(hits) if searches > 1 else hits
 
     async def _data(self, path: str) -> bytes:
@@ -178,7 +210,7 @@ class Locator:
                 raise Sealed(f"{ended}; its keys in {path} are deleted") from error
         return self._segments[path]
 
-    async def _search(self, file: DataFile, parquet: "KeyColumns", keys: pa.Table) -> list[pa.RecordBatch]:
+    async def _search(self, file: DataFile, parquet: "SomeColumns", keys: pa.Table) -> list[pa.RecordBatch]:
         """Return the hits of these keys in the row groups that may have one of them."""
         wanted = None if self._ranged is None else range_of(keys.column(self._ranged.name))
         hits: list[pa.RecordBatch] = []
@@ -186,8 +218,7 @@ class Locator:
         for number in range(parquet.metadata.num_row_groups):
             group = parquet.metadata.row_group(number)
             if self._ranged is None or wanted is None or _may_meet(group, self._ranged, wanted):
-                batches = (await parquet.read(number)).to_batches()
-                stored = pa.Table.from_batches([conform(batch, self._stored) for batch in batches], self._stored)
+                stored = pa.Table.from_batches(await self._rows(parquet, number), self._stored)
                 rows = _matching(stored, keys, self._key, first)
                 if rows.num_rows:
                     found = rows.append_column(FILE, pa.repeat(file.path, rows.num_rows)).select(self._hits.names)
@@ -206,7 +237,7 @@ def _distinct(hits: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return rows.filter(is_first).to_batches()
 
 
-class KeyColumns:
+class SomeColumns:
     """Some columns of one data file: its footer is read once, and of each row group only what they need."""
 
     def __init__(self, backend: Backend, file: DataFile, columns: Sequence[str], metadata: Any) -> None:
@@ -216,7 +247,7 @@ class KeyColumns:
         self.metadata = metadata
 
     @classmethod
-    async def opened(cls, backend: Backend, file: DataFile, columns: Sequence[str]) -> "KeyColumns":
+    async def opened(cls, backend: Backend, file: DataFile, columns: Sequence[str]) -> "SomeColumns":
         """Read the footer.
 
         Raises:
@@ -240,7 +271,7 @@ class KeyColumns:
         """Return the columns of a row group."""
         group = self.metadata.row_group(number)
         chunks = [group.column(place) for place in range(group.num_columns)]
-        ranges = _coalesced(_range(chunk) for chunk in chunks if chunk.path_in_schema in self._columns)
+        ranges = _coalesced(_range(chunk) for chunk in chunks if self._has(chunk.path_in_schema))
         pieces: dict[int, bytes] = {}
 
         async def get(wanted: tuple[int, int]) -> None:
@@ -250,7 +281,11 @@ class KeyColumns:
         await concurrently(get, ranges, limit=len(ranges))
         source = pa.PythonFile(_Pieces(pieces, self._file.bytes), mode="r")
         parquet = pq.ParquetFile(source, metadata=self.metadata, pre_buffer=False)
-        return parquet.read_row_group(number, columns=list(self._columns), use_threads=False)
+        return parquet.read_row_group(number, columns=list(self._columns), use_threads=False).select(self._columns)
+
+    def _has(self, path: str) -> bool:
+        """Return whether a path in a Parquet schema is one of the columns, or a part of one."""
+        return any(path == column or path.startswith(f"{column}.") for column in self._columns)
 
 
 def _range(chunk: Any) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Routing of a batch: what is to be done with each row, and which task does it. Arrow in, Arrow out.
+"""Routing of changes: what is to be done with each row of a batch, and which task does it. Arrow in, Arrow out.
 
 For engines whose rows are in Arrow; the PySpark glue does the same in the JVM. All rows of a key go to one task, whose
 merge decides which of them wins.
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.index import PartitionIndex
+from tallymark.engine.partitions.path import partition_values
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.tasks.changes import HASH
 from tallymark.engine.tasks.merge import ACTION, ROW, Action, compared, described, is_action
@@ -21,7 +22,7 @@ from tallymark.engine.tasks.row_buffer import value_counts
 from tallymark.engine.tasks.table_rows import change_rows, change_schema
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.keys import key_of
-from tallymark.engine.upsert.locate import FILE, hit_schema
+from tallymark.engine.upsert.locate import FILE, GONE, hit_schema
 
 Tasks = Sequence[Sequence[PlannedFile]]
 
@@ -42,11 +43,15 @@ def routed(
     ``batches`` are all rows of the write, and may have ``HASH``. ``hits`` are those that its lookups have found, and
     ``tasks`` the planned files of each task (``tasks_of``). ``delete`` is a boolean array of the rows that delete their
     key, or True for all: then they do so whatever their order. With ``keep`` a row whose key is there is left out.
+    A delete by ``where`` has no batches: the hits are deleted, but for those in files that no task has, since all rows
+    of these match.
 
     Raises:
         InvalidRequest: a row does not fit the table, or two of one key are in different partitions and nothing decides
             between them.
     """
+    if ticket.where is not None:
+        return _by_task(ticket, _matches(ticket, hits, tasks), tasks or [[]])
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     rows = _rows(ticket, batches)
     found = pa.Table.from_batches(list(hits), hit_schema(ticket))
@@ -58,6 +63,32 @@ def routed(
     rows = rows.append_column(ROW, pa.nulls(rows.num_rows, pa.int64())).append_column(ACTION, actions)
     changes = _Router(ticket, keep=keep).changes(rows, found)
     return _by_task(ticket, changes, tasks or [[]])
+
+
+def deletes_of(ticket: WriteTicket, hits: pa.RecordBatch) -> pa.RecordBatch:
+    """Return changes that delete the rows of these hits, in their order; none for a missing file."""
+    hits = hits.filter(pc.greater(hits.column(ROW), pa.scalar(GONE)))
+    files: Any = hits.column(FILE).dictionary_encode()
+    folders = [path.rpartition("/")[0] for path in files.dictionary.to_pylist()]
+    values = [partition_values(folder, ticket.schema, ticket.partition_by) for folder in folders]
+    columns: list[Any] = [
+        pa.array([found[name] for found in values], ticket.schema.field(name).type).take(files.indices)
+        for name in ticket.partition_by
+    ]
+    actions = pa.repeat(pa.scalar(Action.FORCE_DELETE, pa.int8()), hits.num_rows)
+    return pa.RecordBatch.from_arrays([*columns, hits.column(ROW), actions], [*ticket.partition_by, ROW, ACTION])
+
+
+def _matches(ticket: WriteTicket, hits: Iterable[pa.RecordBatch], tasks: Tasks) -> pa.Table:
+    """Return deletes of the hits in planned files, each with its ``FILE`` and partition path."""
+    planned = pa.array([file.fill.path for files in tasks for file in files if file.fill is not None], pa.string())
+    parts: list[pa.Table] = []
+    for batch in (pa.RecordBatch.from_pylist([], hit_schema(ticket)), *hits):
+        here = batch.filter(pc.is_in(batch.column(FILE).cast(pa.string()), planned))
+        files: Any = here.column(FILE).cast(pa.string())
+        deletes = pa.Table.from_batches([deletes_of(ticket, here)]).append_column(FILE, files)
+        parts.append(deletes.append_column(_PATH, _folders(files)))
+    return pa.concat_tables(parts)
 
 
 def _rows(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -151,7 +182,7 @@ class _Router:
     def _stored(self, hits: Any) -> tuple[Any, Any]:
         """Return the hit of each key that counts as its row, the newest, and all others."""
         files = hits.column(FILE)
-        hits = hits.append_column(_PATH, pc.replace_substring_regex(files, r"/?[^/]*$", ""))
+        hits = hits.append_column(_PATH, _folders(files))
         hits = hits.append_column(_INSTANT, pc.replace_substring_regex(files, r".*_([0-9]*)\.[^.]*$", r"\1"))
         keys = [(name, "ascending") for name in self._same]
         hits = hits.sort_by([*keys, (_INSTANT, "descending"), (FILE, "ascending"), (ROW, "ascending")])
@@ -182,7 +213,8 @@ def undecided(keys: Any) -> InvalidRequest:
 
 def _by_task(ticket: WriteTicket, changes: Any, tasks: Tasks) -> list[pa.Table]:
     """Return the changes of each task, sorted."""
-    key = key_of(ticket)
+    key = ticket.changed_by
+    record_key, order_by = ((), ()) if key is None else (key.record_key, key.order_by)
     of_file = {
         file.fill.path: number
         for number, files in enumerate(tasks)
@@ -192,8 +224,8 @@ def _by_task(ticket: WriteTicket, changes: Any, tasks: Tasks) -> list[pa.Table]:
     files = changes.column(FILE).combine_chunks().dictionary_encode()
     numbers: Any = pa.array([of_file.get(path) for path in files.dictionary.to_pylist()], pa.int64())
     task = numbers.take(files.indices) if len(files) else pa.array([], pa.int64())
-    changes = _sorted(changes.append_column(_AT, task), [_PATH, ROW, *key.record_key], key.order_by)
-    task = pc.fill_null(changes.column(_AT), _of_inserts(changes, tasks, key.record_key))
+    changes = _sorted(changes.append_column(_AT, task), [_PATH, ROW, *record_key], order_by)
+    task = pc.fill_null(changes.column(_AT), _of_inserts(changes, tasks, record_key))
     kept = [name for name in changes.schema.names if name not in (_AT, _PATH, FILE)]
     changes = changes.select(kept).take(pc.sort_indices(task))  # stable
     counts = value_counts(task)
@@ -242,6 +274,10 @@ def _paths(rows: pa.Table, ticket: WriteTicket) -> Any:
     codes = pa.concat_arrays(numbers)
     paths = pa.array([index.path(number) for number in range(pc.max(codes).as_py() + 1)])
     return paths.take(codes)
+
+
+def _folders(files: Any) -> Any:
+    return pc.replace_substring_regex(files, r"/?[^/]*$", "")
 
 
 def _sorted(rows: pa.Table, columns: Sequence[str], order_by: Sequence[str]) -> pa.Table:

@@ -30,6 +30,7 @@ from tallymark.engine.markers import MarkerEngine as MarkerEngine
 from tallymark.engine.markers import open_marker_engine as open_marker_engine
 from tallymark.engine.metrics.prometheus import register_metrics as register_metrics
 from tallymark.engine.planning.input_rows import CountedRows as CountedRows
+from tallymark.engine.planning.plan_delete import DeletePlan as DeletePlan
 from tallymark.engine.planning.write_plan import WritePlan as WritePlan
 from tallymark.engine.settings import CommitSettings as CommitSettings
 from tallymark.engine.settings import LeaseSettings as LeaseSettings

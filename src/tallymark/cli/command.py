@@ -6,6 +6,7 @@ from tallymark import __version__
 from tallymark.cli.accept_loss import accept_loss
 from tallymark.cli.checkpoint import checkpoint
 from tallymark.cli.clean import clean
+from tallymark.cli.delete import delete
 from tallymark.cli.doctor import doctor
 from tallymark.cli.explain import explain
 from tallymark.cli.files import files
@@ -28,5 +29,18 @@ def main() -> None:
     """
 
 
-for _command in (status, timeline, markers, rollback, clean, checkpoint, doctor, files, explain, plan, accept_loss):
+for _command in (
+    status,
+    timeline,
+    markers,
+    delete,
+    rollback,
+    clean,
+    checkpoint,
+    doctor,
+    files,
+    explain,
+    plan,
+    accept_loss,
+):
     main.add_command(_command)

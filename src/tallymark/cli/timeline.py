@@ -50,6 +50,9 @@ class ChangeFields(TypedDict):
     looked_up_bytes: int
     rewritten_files: int
     rewritten_bytes: int
+    removed_files: int
+    """Files all of whose rows were deleted."""
+    removed_bytes: int
 
 
 class ResultFields(TypedDict):

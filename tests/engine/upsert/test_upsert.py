@@ -253,7 +253,7 @@ async def test_an_overwrite_that_read_before_an_upsert_conflicts_with_it(storage
     await changed(storage, person(1), **KEYED)
     base = (await table_at(storage).snapshot()).position
     await changed(storage, person(2))
-    with pytest.raises(ConflictError, match="has changed rows of that by their keys since"):
+    with pytest.raises(ConflictError, match="has changed rows of that since"):
         await changed(storage, person(2, name="x"), mode="overwrite", base=base)
 
 
