@@ -22,6 +22,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.arrow.conform import conform
 from tallymark.engine.arrow.key_range import Range, meet, range_of
 from tallymark.engine.errors import CorruptObject, Sealed
+from tallymark.engine.partitions.path import partition_values
 from tallymark.engine.tasks.caller import check_may_block
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.in_flight import Readers, pack, unpack
@@ -152,6 +153,8 @@ class Locator:
         read = self._hits.names if self._predicate is None else self._predicate.columns
         self._stored = pa.schema([ticket.schema.field(name) for name in read if name not in (FILE, ROW)])
         self._ranged = ticket.range_field
+        self._schema = ticket.schema
+        self._partition_by = ticket.partition_by
         self._segments: dict[str, bytes] = {}
 
     async def hits(self, file: DataFile) -> list[pa.RecordBatch]:
@@ -169,14 +172,18 @@ class Locator:
 
     async def _matches(self, file: DataFile, parquet: "SomeColumns", predicate: Predicate) -> list[pa.RecordBatch]:
         hits: list[pa.RecordBatch] = []
+        values = partition_values(file.partition, self._schema, self._partition_by)
         first = 0
         for number in range(parquet.metadata.num_row_groups):
-            rows = [predicate.mask(batch) for batch in await self._rows(parquet, number)]
-            numbers = pc.add(pc.cast(pc.indices_nonzero(pa.chunked_array(rows, pa.bool_())), pa.int64()), first)
-            if len(numbers):
+            group = parquet.metadata.row_group(number)
+            extremes = None if self._ranged is None else _extremes(group, self._ranged)
+            ranges = {} if self._ranged is None or extremes is None else {self._ranged.name: extremes}
+            if predicate.proof(values, ranges) != "none":
+                rows = [predicate.mask(batch) for batch in await self._rows(parquet, number)]
+                numbers = pc.add(pc.cast(pc.indices_nonzero(pa.chunked_array(rows, pa.bool_())), pa.int64()), first)
                 paths = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(numbers)), [file.path])
-                hits.append(pa.RecordBatch.from_arrays([paths, numbers], schema=self._hits))
-            first += parquet.metadata.row_group(number).num_rows
+                hits += [pa.RecordBatch.from_arrays([paths, numbers], schema=self._hits)] if len(numbers) else []
+            first += group.num_rows
         return hits
 
     async def _rows(self, parquet: "SomeColumns", number: int) -> list[pa.RecordBatch]:
@@ -316,12 +323,18 @@ FOOTER_GUESS_BYTES = 64 * 1024
 
 def _may_meet(group: Any, ranged: "pa.Field[Any]", wanted: Range) -> bool:
     """Return whether the statistics of a row group leave room for a key in the range."""
+    extremes = _extremes(group, ranged)
+    found = None if extremes is None else range_of(pa.array(extremes, ranged.type))
+    return found is None or meet(found, wanted)
+
+
+def _extremes(group: Any, ranged: "pa.Field[Any]") -> tuple[Any, Any] | None:
+    """Return the least and the greatest value of a key column in a row group; None where they are not known."""
     for place in range(group.num_columns):
         column = group.column(place)
         if column.path_in_schema == ranged.name and column.statistics is not None and column.statistics.has_min_max:
-            found = range_of(pa.array([column.statistics.min, column.statistics.max], ranged.type))
-            return found is None or meet(found, wanted)
-    return True
+            return column.statistics.min, column.statistics.max
+    return None
 
 
 def _matching(group: pa.Table, keys: pa.Table, key: Sequence[str], first: int) -> pa.Table:

@@ -22,10 +22,10 @@ MASKED = {
     *("host", "pid", "detail", "file_system", "mount_point", "remarks"),
     *("beat_age_s", "seconds", "median_s", "p99_s", "interval_s", "clock_skew_s", "p50", "p95", "largest"),
     *("bytes", "free_bytes", "bytes_written", "rewritten_bytes", "removed_bytes", "inserted_bytes"),
-    *("retained_bytes", "small_bytes"),
+    *("retained_bytes", "small_bytes", "looked_up_bytes"),
 }
 
-WRITING = ("clean", "rollback", "checkpoint")
+WRITING = ("clean", "delete", "rollback", "checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ def masked(key: str, value: Any) -> Any:
         "explain FILE",
         "plan --mode overwrite --partition month=1",
         "clean",
+        "delete --where flight>=201",
         "rollback",
         "checkpoint",
         "doctor --seconds 200",

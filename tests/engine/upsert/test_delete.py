@@ -20,7 +20,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.table import open_table
 from tallymark.engine.tasks.task_writer import write_task
-from tallymark.engine.upsert.keys import key_task
+from tallymark.engine.upsert.keys import KeyReport, key_task
 from tallymark.engine.upsert.locate import Lookup, hit_counts, locate_task
 from tallymark.engine.upsert.routing import routed
 from tests.engine.jobs.scene import die
@@ -46,7 +46,7 @@ async def ids_of(backend: Backend) -> list[int]:
 
 def data_reads(backend: FaultyBackend) -> set[str]:
     """Data files that were read, whole or in part."""
-    return {path for verb in ("get", "get_range") for path in backend.paths(verb) if path.endswith(".parquet")}  # type: ignore[arg-type]
+    return {path for verb in ("get", "get_range") for path in backend.paths(verb) if path.endswith(".parquet")}
 
 
 async def by_engine(job: WriteJob, backend: Backend) -> Any:
@@ -69,6 +69,7 @@ async def delete_as_drawn(parts: Sequence[list[Row]], where: str, created: dict[
         async with table_at(backend).write(schema=SCHEMA, mode="append", **created) as job:
             await job.commit([await in_thread(write_task, job.ticket, [batch_of(part)], task=0, backend=backend)])
     plan = await table_at(backend).plan_delete(where)
+    result: Any
     if is_engine:
         async with table_at(backend).write(mode="delete", where=where) as job:
             result = await by_engine(job, backend)
@@ -113,7 +114,7 @@ async def test_files_that_their_partition_proves_are_not_read(storage):
     for land in "ABC":
         await changed(storage, person(1, land), person(2, land), **BY_LAND)
     backend = FaultyBackend(storage)
-    result = await table_at(backend).delete("land = 'A' OR (land = 'B' AND id = 1)")
+    result: Any = await table_at(backend).delete("land = 'A' OR (land = 'B' AND id = 1)")
     assert await ids_of(storage) == [1, 2, 2]
     assert {path[:6] for path in data_reads(backend)} == {"land=B"}
     found = result.changes
@@ -126,7 +127,7 @@ async def test_files_that_their_key_range_proves_are_not_read(storage):
     for start in (0, 10, 20):
         await changed(storage, *[person(start + number) for number in range(3)], mode="append", **KEYED)
     backend = FaultyBackend(storage)
-    result = await table_at(backend).delete("id >= 1 AND id < 15")
+    result: Any = await table_at(backend).delete("id >= 1 AND id < 15")
     assert await ids_of(storage) == [0, 20, 21, 22]
     assert len(data_reads(backend)) == 1
     assert (result.changes.removed_files, result.changes.rewritten_files) == (1, 1)
@@ -139,7 +140,7 @@ async def test_of_other_files_only_columns_are_read_and_those_without_a_match_st
     await changed(storage, person(-1), person(-2), mode="append")
     backend = FaultyBackend(storage)
     before = {file.path for file in (await table_at(storage).snapshot()).files}
-    result = await table_at(backend).delete("id IN (-5, -2)")
+    result: Any = await table_at(backend).delete("id IN (-5, -2)")
     assert len(await ids_of(storage)) == 2001
     assert result.changes.looked_up_files == 2
     whole = {path for path in backend.paths("get") if path.endswith(".parquet")}
@@ -169,7 +170,7 @@ def test_an_untouched_file_stays_as_it_is_on_disk(tmp_path):
 async def test_a_file_all_of_whose_rows_are_found_is_not_read_again(storage):
     await changed(storage, person(1), person(2), **{**BY_LAND, "partition_by": []})
     backend = FaultyBackend(storage)
-    result = await table_at(backend).delete("id > 0")
+    result: Any = await table_at(backend).delete("id > 0")
     assert (await ids_of(storage), result.changes.removed_files, result.changes.looked_up_files) == ([], 1, 1)
     assert not [path for path in backend.paths("get") if path.endswith(".parquet")]
 
@@ -231,7 +232,7 @@ async def test_tasks_that_have_not_deleted_what_was_found_are_refused(storage):
         with pytest.raises(InvalidRequest, match="deleted 0 rows of 0 files, and the lookups found 1 in 1"):
             await job.commit([])
         with pytest.raises(InvalidRequest, match="call look_up without any"):
-            await job.look_up([await in_thread(lambda: job.ticket)])
+            await job.look_up([KeyReport(instant=job.instant, task=0, segments=(), checksum=None)])
         with pytest.raises(InvalidRequest, match="or leave where out"):
             await in_thread(key_task, job.ticket, people(person(1)), task=0, backend=storage)
 
@@ -259,7 +260,7 @@ async def test_a_delete_that_dies_leaves_nothing(storage):
 @on_both_loops
 async def test_where_nothing_matches_an_empty_commit_remains_as_of_an_empty_append(storage):
     await changed(storage, person(1), **BY_LAND)
-    result = await table_at(storage).delete("id = 5")
+    result: Any = await table_at(storage).delete("id = 5")
     assert (result.position, result.removed_files, result.changes.deleted) == (2, 0, 0)
     assert (await changed(storage, mode="append")).position == 3
     assert await ids_of(storage) == [1]
@@ -270,7 +271,7 @@ async def test_a_txn_deletes_once_and_its_where_is_declared(storage):
     await changed(storage, person(1), person(2), **BY_LAND)
     first = await table_at(storage).delete("id=1", txn="gdpr:1")
     await changed(storage, person(1), mode="append")
-    again = await table_at(storage).delete("( `ID` = +1 )", txn="gdpr:1")
+    again: Any = await table_at(storage).delete("( `ID` = +1 )", txn="gdpr:1")
     assert (again.is_rerun, again.position, again.changes) == (True, first.position, first.changes)
     with pytest.raises(InvalidRequest, match="a txn names one write"):
         await table_at(storage).delete("id = 2", txn="gdpr:1")

@@ -21,7 +21,7 @@ from tallymark.engine.timeline.entry import Bounds, DataFile
 from tallymark.engine.timeline.table_key import TableKey
 from tallymark.engine.upsert import keys as keys_module
 from tallymark.engine.upsert.keys import PLAIN_BYTES, KeyReport, key_task
-from tallymark.engine.upsert.locate import GONE, Lookup, locate_task, may_hold
+from tallymark.engine.upsert.locate import GONE, Lookup, hit_counts, locate_task, may_hold
 from tests.engine.tasks.scene import schema_of, ticket
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend
@@ -182,6 +182,17 @@ def test_a_file_of_other_rows_than_its_commit_recorded_is_damage():
     report = key_task(job, [orders(("c", 9, "x"))], task=0, backend=store)
     with pytest.raises(CorruptObject, match="day=x/a holds 5 rows, and was committed with 6"):
         store.hits(job, [report], file)
+
+
+def test_a_predicate_reads_its_columns_of_row_groups_that_may_match():
+    store, rows = Store(), orders(*((f"o{number:02}", number, "x") for number in range(8)))
+    file = store.file(rows)
+    hits = list(locate_task(keyed(where="id > 'o04' AND line <> 6"), Lookup((file,)), backend=store))
+    assert [row for batch in hits for row in batch.column("_tallymark_row").to_pylist()] == [5, 7]
+    reads = len(store.paths("get_range"))
+    assert (reads, hit_counts(hits)) == (1 + 2, {file.path: 2}), "the footer, and two of four row groups"
+    [missing] = locate_task(keyed(where="line = 1"), Lookup((replace(file, name="b"),)), backend=store)
+    assert hit_counts([missing]) == {"day=x/b": GONE}
 
 
 @pytest.mark.parametrize(
