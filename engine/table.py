@@ -212,7 +212,7 @@ class Table:
         partition or key range proves that all rows match, or none, are not read. Of the others the columns of the
         predicate are, and those with rows of both kinds are rewritten. Where nothing matches, an empty commit remains.
 
-        ``concurrency`` is the number of tasks that run at once, in threads of this process. Each takes about 400 MB
+        ``concurrency`` is the number of tasks that run at once, in threads of this process. Each takes about 500 MB
         while it rewrites files. ``txn`` and ``only_partitions`` are those of ``write``.
 
         Raises:

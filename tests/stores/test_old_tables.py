@@ -20,6 +20,7 @@ import anyio.to_thread
 import pyarrow.parquet as pq
 import pytest
 
+import tallymark
 from tallymark import TaskReport
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.properties import FORMAT, PROPERTIES, TableProperties
@@ -142,6 +143,18 @@ def test_appends_fills_and_overwrites_continue_the_log(run: Run, table) -> None:
     assert run("read", folder) == after
     assert {position: run("read", folder, as_of=position) for position in (6, 7, 8)} == {6: AT[5], 7: AT[7], 8: AT[8]}
     assert clean_and_at_rest(run, folder, after) == {"ended": [], "files": 4}
+
+
+def test_rows_are_deleted_by_predicate(run: Run, tables: str, table) -> None:
+    if tables == OLD_CODE:
+        pytest.skip(f"release {OLD_RELEASE} does not delete rows")
+    folder = table("committed")
+    delete = partial(tallymark.open_table(folder).delete, "id BETWEEN 30 AND 42 OR part = 'b'")
+    assert anyio.run(delete).position == 9
+    after = {**{part: AT[8][part] for part in AT[8] if part != "b"}, "a": [0, 1, 2, 20], "d": [50]}
+    assert run("read", folder) == after
+    assert run("append", folder, rows={"d": [60]}) == committed_at(10)
+    clean_and_at_rest(run, folder, {**after, "d": [50, 60]})
 
 
 def test_a_txn_of_the_other_release_is_not_committed_again(run: Run, table) -> None:
