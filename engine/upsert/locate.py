@@ -278,7 +278,7 @@ class SomeColumns:
         """Return the columns of a row group."""
         group = self.metadata.row_group(number)
         chunks = [group.column(place) for place in range(group.num_columns)]
-        ranges = _coalesced(_range(chunk) for chunk in chunks if self._has(chunk.path_in_schema))
+        ranges = _coalesced(_range(chunk) for chunk in chunks if _column(chunk) in self._columns)
         pieces: dict[int, bytes] = {}
 
         async def get(wanted: tuple[int, int]) -> None:
@@ -288,11 +288,12 @@ class SomeColumns:
         await concurrently(get, ranges, limit=len(ranges))
         source = pa.PythonFile(_Pieces(pieces, self._file.bytes), mode="r")
         parquet = pq.ParquetFile(source, metadata=self.metadata, pre_buffer=False)
-        return parquet.read_row_group(number, columns=list(self._columns), use_threads=False).select(self._columns)
+        return parquet.read_row_group(number, columns=list(self._columns), use_threads=False)
 
-    def _has(self, path: str) -> bool:
-        """Return whether a path in a Parquet schema is one of the columns, or a part of one."""
-        return any(path == column or path.startswith(f"{column}.") for column in self._columns)
+
+def _column(chunk: Any) -> str:
+    """Return the column that a chunk is of, or a part of."""
+    return str(chunk.path_in_schema).partition(".")[0]
 
 
 def _range(chunk: Any) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.arrow.key_range import RANGE_BYTES, meet, range_of, union
+from tallymark.engine.arrow.key_range import RANGE_BYTES, meet, range_of, union, value_of
 
 TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int8(), st.integers(-128, 127)),
@@ -43,7 +43,17 @@ def test_a_range_holds_each_of_its_values_and_ranges_in_order_do_not_meet(type_,
         assert low[0] <= high[0]
         if below != above and not isinstance(below, str | bytes):
             assert not meet(low, high)
+        if not isinstance(below, str | bytes):
+            assert value_of(low[0], type_) == pa.scalar(below, type_).as_py()
     assert union(single[0], single[-1]) == whole
+
+
+def test_a_bound_that_python_has_no_value_for_is_none_and_one_of_text_stays_bytes():
+    seconds = pa.scalar(2**40, pa.int64()).cast(pa.timestamp("s"))
+    found = range_of(pa.array([seconds]))
+    assert found is not None
+    assert value_of(found[0], seconds.type) is None
+    assert value_of(b"a\xc3", pa.string()) == b"a\xc3"
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,19 @@ async def test_where_nothing_matches_an_empty_commit_remains_as_of_an_empty_appe
 
 
 @on_both_loops
+async def test_replaced_files_are_deleted_or_retained_as_the_table_was_made(storage):
+    for readers, left in (("directory", 0), ("table", 2)):
+        backend = MemoryBackend(has_staging=storage.has_staging)
+        await changed(backend, person(1), person(2), person(1, "B"), **{**BY_LAND, "readers": readers})
+        before = {file.path for file in (await table_at(backend).snapshot()).files}
+        await table_at(backend).delete("id = 1")
+        assert await ids_of(backend) == [2]
+        assert len(before & {entry.path async for entry in backend.list("")}) == left
+        if left:
+            assert {file.path for file in (await table_at(backend).snapshot(as_of=1)).files} == before
+
+
+@on_both_loops
 async def test_a_txn_deletes_once_and_its_where_is_declared(storage):
     await changed(storage, person(1), person(2), **BY_LAND)
     first = await table_at(storage).delete("id=1", txn="gdpr:1")
@@ -339,3 +352,14 @@ async def test_a_table_without_a_key_needs_the_feature_from_its_first_delete_on(
     await changed(other, person(1), **KEYED)
     await table_at(other).delete("id = 1")
     assert (await table_at(other).timeline())[-1][1].reader_features == (), "its properties have it"
+
+
+@on_both_loops
+async def test_a_nested_column_is_read_with_all_of_its_parts(storage):
+    place = pa.struct([("city", pa.string()), ("codes", pa.list_(pa.int64()))])
+    schema = pa.schema([("id", pa.int64()), ("place", place), ("not", pa.int32())])
+    rows = pa.table({"id": [1, 2, 3], "place": [None, {"city": None, "codes": [4]}, None], "not": [7, 7, 8]})
+    async with table_at(storage).write(schema=schema, mode="append") as job:
+        await job.commit([await in_thread(write_task, job.ticket, rows.cast(schema), task=0, backend=storage)])
+    await table_at(storage).delete("place IS NULL AND `not` = 7")
+    assert await ids_of(storage) == [2, 3]
