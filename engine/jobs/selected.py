@@ -73,6 +73,9 @@ class SelectedChanges(JobChanges):
 
     def _check_hits(self, hits: Mapping[str, int]) -> None:
         self._check_allowed(self._files[path] for path in hits)
+        for path, rows in hits.items():
+            if rows > self._files[path].rows:
+                raise InvalidRequest(f"{rows:,} hits in {path}, which has fewer rows; pass those of hit_counts")
 
     def _profile(self, hits: Mapping[str, int]) -> WorkloadProfile:
         partial = {path: rows for path, rows in hits.items() if rows < self._files[path].rows}

@@ -5,10 +5,11 @@ row.
 """
 
 import io
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.arrow.conform import conform
 from tallymark.engine.arrow.key_range import Range, meet, range_of
-from tallymark.engine.errors import CorruptObject, Sealed
+from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.partitions.path import partition_values
 from tallymark.engine.tasks.caller import check_may_block
 from tallymark.engine.tasks.event_loops import TaskLoop
@@ -114,16 +115,27 @@ def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None 
 
 
 def hit_counts(hits: Iterable[pa.RecordBatch]) -> dict[str, int]:
-    """Return the number of hits in each file, by its path, for ``WriteJob.profile``; ``GONE`` for a missing one."""
+    """Return the number of hits in each file, by its path, for ``WriteJob.profile``; ``GONE`` for a missing one.
+
+    Raises InvalidRequest for hits that are passed twice: by their number a delete decides that all rows of a file go.
+    """
     found: Counter[str] = Counter()
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for batch in hits:
         files: Any = batch.column(FILE).dictionary_encode()
         rows = pa.table({"file": files.indices, "row": batch.column(ROW)}).group_by("file")
-        for number, count, least in zip(
-            *rows.aggregate([("row", "count"), ("row", "min")]).to_pydict().values(), strict=True
-        ):
+        counted = rows.aggregate([("row", "count"), ("row", "min"), ("row", "max")]).to_pydict()
+        for number, count, least, greatest in zip(*counted.values(), strict=True):
             path = files.dictionary[number].as_py()
             found[path] = GONE if least == GONE else found[path] + count
+            spans[path] += [(least, greatest)] if least != GONE else []
+    for path, ranges in spans.items():
+        ranges.sort()
+        if any(later <= earlier for (_, earlier), (later, _) in pairwise(ranges)):
+            raise InvalidRequest(
+                f"hits in {path} are there twice, or out of order; pass the batches of one attempt of each locate_task "
+                "as they are"
+            )
     return dict(found)
 
 

@@ -228,6 +228,8 @@ async def test_tasks_that_have_not_deleted_what_was_found_are_refused(storage):
         [lookup] = await job.look_up()
         with pytest.raises(InvalidRequest, match="a delete by where needs its rows first"):
             await job.commit([])
+        with pytest.raises(InvalidRequest, match=r"3 hits in land=A/.*, which has fewer rows"):
+            job.profile({lookup.files[0].path: 3})
         await job.size(job.profile({lookup.files[0].path: 1}))
         with pytest.raises(InvalidRequest, match="deleted 0 rows of 0 files, and the lookups found 1 in 1"):
             await job.commit([])

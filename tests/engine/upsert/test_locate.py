@@ -191,6 +191,8 @@ def test_a_predicate_reads_its_columns_of_row_groups_that_may_match():
     assert [row for batch in hits for row in batch.column("_tallymark_row").to_pylist()] == [5, 7]
     reads = len(store.paths("get_range"))
     assert (reads, hit_counts(hits)) == (1 + 2, {file.path: 2}), "the footer, and two of four row groups"
+    with pytest.raises(InvalidRequest, match="hits in day=x/a are there twice"):
+        hit_counts([*hits, *hits])
     [missing] = locate_task(keyed(where="line = 1"), Lookup((replace(file, name="b"),)), backend=store)
     assert hit_counts([missing]) == {"day=x/b": GONE}
 
