@@ -32,7 +32,7 @@ NOT_RUN = {
     'as_of="2026': "names an instant of the reader's; tests/spark/test_as_of.py runs it",
     "open_view(job.ticket)": "is a task's part of a job; tests/engine/lookups runs it",
     "backend.statistics()": "counts requests of an object store; tests/system/test_request_counts.py runs it",
-    "job.look_up(keys)": "is an engine's part of a job; tests/engine/upsert runs it",
+    "await job.look_up(": "is an engine's part of a job; tests/engine/upsert runs it",
     "daft.read_parquet": "tests/spark/test_reader_table.py runs these readers",
 }
 
