@@ -2,16 +2,15 @@
 
 import os
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import TypeVar, Unpack
+from collections.abc import Awaitable
+from typing import Unpack
 
 import pyarrow as pa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 
-from tallymark.backends.events import EventLog
 from tallymark.backends.options import StorageOptions
-from tallymark.engine.errors import ConflictError, InvalidRequest
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteOptions, WriteRequest
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
@@ -37,15 +36,9 @@ from tallymark.spark_glue.session import is_connected, marker_settings, refuse_e
 from tallymark.spark_glue.sizing import DEFAULT_SIZING, sized
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
+from tallymark.spark_glue.upsert.attempts import ATTEMPTS, check_attempts, retried
 from tallymark.spark_glue.upsert.rows import check_changes, stored_columns
 from tallymark.spark_glue.upsert.run import change_profile, run_changes
-
-ATTEMPTS = 3
-"""Maximum number of runs of an upsert or delete: three writers rarely replace the same files at the same time."""
-
-T = TypeVar("T")
-
-_events = EventLog(__name__)
 
 
 def write(
@@ -142,24 +135,13 @@ def write(
                         reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
                 return job, portal.call(job.commit, reports)
 
-        job, result = _retried(run, attempts if changes is not None else 1)
+        job, result = retried(run, attempts if changes is not None else 1)
         # Replaced files are deleted by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
 
 
-def _retried(run: Callable[[], T], attempts: int) -> T:
-    """Return the result of the first run that does not end in a conflict."""
-    for attempt in range(1, attempts):
-        try:
-            return run()
-        except ConflictError as error:
-            _events.info("write.retried", attempt=attempt, winner=error.winner, partition=error.partition)
-    return run()
-
-
-def _check_attempts(attempts: object, mode: object) -> None:
-    if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
-        raise InvalidRequest(f"attempts={attempts!r}: give a whole number, 1 or more")
+def _check_attempts(attempts: int, mode: object) -> None:
+    check_attempts(attempts)
     if attempts != ATTEMPTS and mode not in ("upsert", "delete"):
         raise InvalidRequest(
             f"attempts={attempts} is for mode='upsert' and 'delete', and this is {mode!r}, whose rows may depend on "

@@ -98,7 +98,7 @@ class JobChanges(ABC):
         """Return the input of the plan; ``hits`` are the number of rows found in each file, by its path.
 
         Raises:
-            InvalidRequest: a file that was not looked up, or one that the write may not change.
+            InvalidRequest: a file was not looked up, or has no result, or the write may not change it.
             ConflictError: a file was missing (``GONE``), since another writer has replaced it.
         """
         if not self._is_looked_up:
@@ -108,9 +108,14 @@ class JobChanges(ABC):
                 raise InvalidRequest(f"hits in {path}, which this job has not looked up; pass those of its own lookups")
             if rows == GONE:
                 raise self._replaced(path)
-        self._check_hits(hits)
-        self._hits = dict(hits)
-        return self._profile(hits)
+        if missing := sorted(self._files.keys() - hits.keys()):
+            raise InvalidRequest(
+                f"lookups of {len(missing):,} files have no result, such as of {missing[0]}; run locate_task for each "
+                "lookup, and pass what hit_counts returns for all of them"
+            )
+        self._hits = {path: rows for path, rows in hits.items() if rows}
+        self._check_hits(self._hits)
+        return self._profile(self._hits)
 
     @abstractmethod
     def _check_hits(self, hits: Mapping[str, int]) -> None:

@@ -19,7 +19,7 @@ from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.locate import Lookup, hit_counts, locate_task
-from tallymark.engine.upsert.routing import deletes_of
+from tallymark.engine.upsert.routing import deletes_in
 
 
 async def delete_rows(job: WriteJob, backend: Backend, *, concurrency: int) -> WriteResult:
@@ -50,7 +50,5 @@ async def count_matches(
 
 
 def _rewrite(ticket: WriteTicket, task: int, files: Sequence[PlannedFile], backend: Backend) -> TaskReport:
-    """Write the files without their rows that match, which are located again: they need not be kept until then."""
-    lookup = Lookup(tuple(file.fill for file in files if file.fill is not None))
-    changes = (deletes_of(ticket, hits) for hits in locate_task(ticket, lookup, backend=backend))
-    return write_task(ticket, changes, task=task, planned=files, backend=backend)
+    """Write the files without their rows that match."""
+    return write_task(ticket, deletes_in(ticket, files, backend=backend), task=task, planned=files, backend=backend)

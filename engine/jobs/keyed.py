@@ -19,13 +19,12 @@ from tallymark.engine.jobs.changes import JobChanges, Rewritten
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile, added_up
 from tallymark.engine.tasks.changes import checksum
-from tallymark.engine.tasks.merge import ROW
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.upsert.keys import KeyReport, KeySegment, key_of
-from tallymark.engine.upsert.locate import GONE, Locator, Lookup, file_range
+from tallymark.engine.upsert.locate import Locator, Lookup, file_range
 
 LATE_S_MAX = 600.0
 """Maximum seconds of lookups in files that others add at the same time. The first takes as long as these files are
@@ -152,10 +151,11 @@ class KeyedChanges(JobChanges):
         lookup = self._lookup(late.files)
         locator = Locator(self._ticket, lookup, self._handle.backend)
         for file in lookup.files:
-            for batch in await locator.hits(file):
-                if batch.column(ROW)[0].as_py() == GONE:
-                    await self._check_replaced(file, late.position)
-                    return
+            hits = await locator.hits(file)
+            if hits is None:
+                await self._check_replaced(file, late.position)
+                return
+            for batch in hits:
                 found = {name: batch.column(name)[0].as_py() for name in key_of(self._ticket).record_key}
                 raise ConflictError(
                     f"instant {self._ticket.instant} has a row of key {found}, which another writer has put into "

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from tallymark.engine.tasks.caller import check_may_block
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.in_flight import Readers, pack, unpack
 from tallymark.engine.tasks.merge import ROW
+from tallymark.engine.tasks.row_buffer import value_counts
 from tallymark.engine.tasks.shared_backend import shared_backend
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
@@ -36,11 +36,12 @@ from tallymark.engine.upsert.predicate import Predicate
 from tallymark.engine.upsert.where import parse
 
 FILE = "_tallymark_file"
-"""Column of a hit beside ``ROW``: the path of the file. A file that is missing has one hit, without a key, at position
-``GONE``.
+"""Column of a hit beside ``ROW``: the path of the file. After its hits each file has a row without a key, at position
+``GONE`` if the file is missing, and otherwise at ``END`` less the number of its hits.
 """
 
 GONE = -1
+END = -2
 
 _events = EventLog(__name__)
 
@@ -111,32 +112,48 @@ def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None 
     locator = Locator(ticket, lookup, backend)
     with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
         for file in () if ticket.is_committed else lookup.files:
-            yield from loop.start_soon(locator.hits, file).result()
+            hits = loop.start_soon(locator.hits, file).result()
+            yield from hits or ()
+            yield locator.end(file, hits)
 
 
 def hit_counts(hits: Iterable[pa.RecordBatch]) -> dict[str, int]:
-    """Return the number of hits in each file, by its path, for ``WriteJob.profile``; ``GONE`` for a missing one.
+    """Return the number of hits in each file that was looked up, by its path, for ``WriteJob.profile``; ``GONE`` for a
+    missing file.
 
-    Raises InvalidRequest for hits that are passed twice: by their number a delete decides that all rows of a file go.
+    Raises InvalidRequest for hits that are incomplete or passed twice: by them a key is new, and all rows of a file go.
     """
     found: Counter[str] = Counter()
-    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    ends: defaultdict[str, list[int]] = defaultdict(list)
     for batch in hits:
-        files: Any = batch.column(FILE).dictionary_encode()
-        rows = pa.table({"file": files.indices, "row": batch.column(ROW)}).group_by("file")
-        counted = rows.aggregate([("row", "count"), ("row", "min"), ("row", "max")]).to_pydict()
-        for number, count, least, greatest in zip(*counted.values(), strict=True):
-            path = files.dictionary[number].as_py()
-            found[path] = GONE if least == GONE else found[path] + count
-            spans[path] += [(least, greatest)] if least != GONE else []
-    for path, ranges in spans.items():
-        ranges.sort()
-        if any(later <= earlier for (_, earlier), (later, _) in pairwise(ranges)):
-            raise InvalidRequest(
-                f"hits in {path} are there twice, or out of order; pass the batches of one attempt of each locate_task "
-                "as they are"
-            )
-    return dict(found)
+        files: Any = batch.column(FILE)
+        is_found = is_hit(batch)
+        for path, count in value_counts(files.filter(is_found)).items():
+            found[path] += count
+        is_end = pc.invert(is_found)
+        rows: list[Any] = batch.column(ROW).filter(is_end).to_pylist()
+        for path, row in zip(files.filter(is_end).to_pylist(), rows, strict=True):
+            ends[path].append(row)
+    return {path: checked_count(path, found[path], ends[path]) for path in [*ends, *(found.keys() - ends.keys())]}
+
+
+def is_hit(hits: Any) -> Any:
+    """Return whether each row is a hit, rather than the end of a file."""
+    return pc.greater_equal(hits.column(ROW), pa.scalar(0))
+
+
+def checked_count(path: str, hits: int, ends: Sequence[int]) -> int:
+    """Return the number of hits in a file, or ``GONE``; ``ends`` are the rows of the file that are not hits.
+
+    Raises InvalidRequest where they are not those of one lookup of the file.
+    """
+    if list(ends) == [GONE] and not hits:
+        return GONE
+    if list(ends) != [END - hits]:
+        raise InvalidRequest(
+            f"the hits in {path} are incomplete, or there twice; pass all batches of one attempt of each locate_task"
+        )
+    return hits
 
 
 def may_hold(file: DataFile, segment: KeySegment, *, by_partition: bool) -> bool:
@@ -169,8 +186,11 @@ class Locator:
         self._partition_by = ticket.partition_by
         self._segments: dict[str, bytes] = {}
 
-    async def hits(self, file: DataFile) -> list[pa.RecordBatch]:
-        """Return the rows of the file that have a key of the lookup, or match. Raises as ``locate_task``."""
+    async def hits(self, file: DataFile) -> list[pa.RecordBatch] | None:
+        """Return the rows of the file that have a key of the lookup, or match; None for a missing file.
+
+        Raises as ``locate_task``.
+        """
         try:
             parquet = await SomeColumns.opened(self._backend, file, self._stored.names)
             if self._predicate is not None:
@@ -178,9 +198,14 @@ class Locator:
             return await self._keyed(file, parquet)
         except NotFound:
             _events.info("lookup.gone", path=file.path)
-            return [pa.RecordBatch.from_pylist([{FILE: file.path, ROW: GONE}], schema=self._hits)]
+            return None
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptObject(f"{file.path} cannot be read ({error}); restore it from a copy") from error
+
+    def end(self, file: DataFile, hits: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
+        """Return the row that follows the hits of a file."""
+        row = GONE if hits is None else END - sum(batch.num_rows for batch in hits)
+        return pa.RecordBatch.from_pylist([{FILE: file.path, ROW: row}], schema=self._hits)
 
     async def _matches(self, file: DataFile, parquet: "SomeColumns", predicate: Predicate) -> list[pa.RecordBatch]:
         hits: list[pa.RecordBatch] = []
@@ -290,7 +315,7 @@ class SomeColumns:
         """Return the columns of a row group."""
         group = self.metadata.row_group(number)
         chunks = [group.column(place) for place in range(group.num_columns)]
-        ranges = _coalesced(_range(chunk) for chunk in chunks if _column(chunk) in self._columns)
+        ranges = _coalesced(_range(chunk) for chunk in chunks if _is_of(chunk, self._columns))
         pieces: dict[int, bytes] = {}
 
         async def get(wanted: tuple[int, int]) -> None:
@@ -303,9 +328,9 @@ class SomeColumns:
         return parquet.read_row_group(number, columns=list(self._columns), use_threads=False)
 
 
-def _column(chunk: Any) -> str:
-    """Return the column that a chunk is of, or a part of."""
-    return str(chunk.path_in_schema).partition(".")[0]
+def _is_of(chunk: Any, columns: Iterable[str]) -> bool:
+    """Return whether a chunk is of one of the columns, or may be of a field in it. Names may have dots."""
+    return any(f"{chunk.path_in_schema}.".startswith(f"{name}.") for name in columns)
 
 
 def _range(chunk: Any) -> tuple[int, int]:

@@ -5,13 +5,14 @@ merge decides which of them wins.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tallymark.backends import Backend
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.index import PartitionIndex
 from tallymark.engine.partitions.path import partition_values
@@ -22,7 +23,7 @@ from tallymark.engine.tasks.row_buffer import value_counts
 from tallymark.engine.tasks.table_rows import change_rows, change_schema
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.keys import key_of
-from tallymark.engine.upsert.locate import FILE, GONE, hit_schema
+from tallymark.engine.upsert.locate import FILE, Lookup, hit_schema, is_hit, locate_task
 
 Tasks = Sequence[Sequence[PlannedFile]]
 
@@ -55,6 +56,7 @@ def routed(
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     rows = _rows(ticket, batches)
     found = pa.Table.from_batches(list(hits), hit_schema(ticket))
+    found = found.filter(is_hit(found))
     if delete is True:
         actions: Any = pa.repeat(pa.scalar(Action.FORCE_DELETE, pa.int8()), rows.num_rows)
     else:
@@ -66,8 +68,8 @@ def routed(
 
 
 def deletes_of(ticket: WriteTicket, hits: pa.RecordBatch) -> pa.RecordBatch:
-    """Return changes that delete the rows of these hits, in their order; none for a missing file."""
-    hits = hits.filter(pc.greater(hits.column(ROW), pa.scalar(GONE)))
+    """Return changes that delete the rows of these hits, in their order."""
+    hits = hits.filter(is_hit(hits))
     files: Any = hits.column(FILE).dictionary_encode()
     folders = [path.rpartition("/")[0] for path in files.dictionary.to_pylist()]
     values = [partition_values(folder, ticket.schema, ticket.partition_by) for folder in folders]
@@ -79,12 +81,23 @@ def deletes_of(ticket: WriteTicket, hits: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns, hits.column(ROW), actions], [*ticket.partition_by, ROW, ACTION])
 
 
+def deletes_in(
+    ticket: WriteTicket, files: Iterable[PlannedFile], *, backend: Backend | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of a task of a delete by predicate, which looks the rows of its files up itself: they need not
+    be kept since the plan. Raises as ``locate_task``.
+    """
+    lookup = Lookup(tuple(file.fill for file in files if file.fill is not None))
+    yield from (deletes_of(ticket, hits) for hits in locate_task(ticket, lookup, backend=backend))
+
+
 def _matches(ticket: WriteTicket, hits: Iterable[pa.RecordBatch], tasks: Tasks) -> pa.Table:
     """Return deletes of the hits in planned files, each with its ``FILE`` and partition path."""
     planned = pa.array([file.fill.path for files in tasks for file in files if file.fill is not None], pa.string())
     parts: list[pa.Table] = []
     for batch in (pa.RecordBatch.from_pylist([], hit_schema(ticket)), *hits):
-        here = batch.filter(pc.is_in(batch.column(FILE).cast(pa.string()), planned))
+        is_planned = pc.is_in(batch.column(FILE).cast(pa.string()), planned)
+        here = batch.filter(pc.and_(is_planned, is_hit(batch)))
         files: Any = here.column(FILE).cast(pa.string())
         deletes = pa.Table.from_batches([deletes_of(ticket, here)]).append_column(FILE, files)
         parts.append(deletes.append_column(_PATH, _folders(files)))
@@ -128,11 +141,11 @@ class _Router:
         pairs = asked.join(there, keys=self._same, join_type="left outer").sort_by(_AT)
         number = pairs.column("_tallymark_hit").combine_chunks()
         hit = stored.take(number)
-        is_hit = hit.column(FILE).is_valid()
+        is_there = hit.column(FILE).is_valid()
         action = rows.column(ACTION)
         is_ignored = is_action(Action.IGNORE, rows)
         if self._keep:
-            is_ignored = pc.or_(is_ignored, is_hit)
+            is_ignored = pc.or_(is_ignored, is_there)
         moved: Any = pa.nulls(rows.num_rows, pa.bool_()).fill_null(False)
         if self._may_move:
             is_away = pc.fill_null(pc.not_equal(hit.column(_PATH), rows.column(_PATH)), False)
@@ -141,7 +154,7 @@ class _Router:
             is_ignored = pc.or_(is_ignored, is_older)
             moved = pc.and_not(is_away, is_ignored)
         is_write = is_action(Action.WRITE, rows)
-        is_here = pc.and_not(is_hit, pc.or_(is_ignored, pc.and_(moved, is_write)))
+        is_here = pc.and_not(is_there, pc.or_(is_ignored, pc.and_(moved, is_write)))
         action = pc.if_else(is_ignored, pa.scalar(Action.IGNORE, pa.int8()), action)
         changes = _set(rows, ACTION, action)
         changes = _set(changes, ROW, pc.if_else(is_here, hit.column(ROW), pa.scalar(None, pa.int64())))

@@ -87,7 +87,7 @@ def _beside(rows: KeyedRows, hits: DataFrame, tasks: Tasks, *, keep: bool) -> Da
     """
     ticket, hit = rows.ticket, hit_columns(rows.ticket)
     same = _same(ticket)
-    hits = _with_file_keys(hits, hit[FILE], tasks)
+    hits = _with_file_keys(hits.where(f.col(hit[ROW]) >= 0), hit[FILE], tasks)
     instant = f.regexp_extract(hit[FILE], r"_([0-9]*)\.[^.]*$", 1)
     newest = Window.partitionBy(*(hit[name] for name in same)).orderBy(instant.desc(), hit[FILE], hit[ROW])
     ranked = hits.withColumn("number", f.row_number().over(newest))

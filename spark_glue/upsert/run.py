@@ -19,7 +19,7 @@ from tallymark.engine.tasks.merge import NAMED_MAX, ROW
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.keys import KeyReport, key_of
-from tallymark.engine.upsert.locate import FILE, GONE, Lookup, hit_schema
+from tallymark.engine.upsert.locate import FILE, GONE, Lookup, checked_count, hit_schema
 from tallymark.spark_glue.bootstrap import begun
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.routing import Tasks
@@ -58,7 +58,7 @@ def run_changes(
             _check_absent(hits, ticket, counts)
         plan = portal.call(job.size, portal.call(job.profile, counts))
         tasks = tasks_for(plan, ticket, sizing)
-        found = hits if counts else None
+        found = hits if any(counts.values()) else None
         shares = _shares(df.sparkSession, ticket, found, tasks, reports)
         changes = routed(rows, found, tasks, shares, keep=request.when_matched == "keep")
         return run_tasks(changes, ticket, planned=tasks, written=written, task=change_partition)
@@ -84,19 +84,24 @@ def _store_keys(rows: KeyedRows) -> list[KeyReport]:
 
 @contextmanager
 def _located(session: SparkSession, ticket: WriteTicket, lookups: Sequence[Lookup]) -> Iterator[DataFrame | None]:
-    """Yield the hits of all lookups, stored by Spark for the block; None without lookups. Each lookup is one task."""
+    """Yield the hits of all lookups, stored by Spark for the block; None without lookups."""
     if not lookups:
         yield None
         return
-    sent = [(lookup.encode(), task_key(number)) for number, lookup in enumerate(lookups)]
-    tasks = session.createDataFrame(sent, "lookup binary, task_key int").repartition(len(sent), "task_key")
     task = begun(functools.partial(locate_partition, replace(ticket, service=None)))
-    hits = tasks.select("lookup").mapInArrow(task, hit_types(ticket)).persist()
+    hits = lookup_tasks(session, lookups).mapInArrow(task, hit_types(ticket)).persist()
     try:
         yield hits
     finally:
         with suppress(Exception):  # a stopped session has none left, and has its own error
             hits.unpersist()
+
+
+def lookup_tasks(session: SparkSession, lookups: Sequence[Lookup]) -> DataFrame:
+    """Return the lookups as rows, each in a Spark partition."""
+    sent = [(lookup.encode(), task_key(number)) for number, lookup in enumerate(lookups)]
+    tasks = session.createDataFrame(sent, "lookup binary, task_key int")
+    return tasks.repartition(len(sent), "task_key").select("lookup")
 
 
 def hit_types(ticket: WriteTicket) -> StructType:
@@ -106,13 +111,14 @@ def hit_types(ticket: WriteTicket) -> StructType:
 
 
 def _counted(hits: DataFrame, ticket: WriteTicket) -> dict[str, int]:
-    """Return the number of hits in each file, ``GONE`` for a missing one."""
+    """Return the number of hits in each file that was looked up, ``GONE`` for a missing one."""
     hit = hit_columns(ticket)
+    is_hit = f.col(hit[ROW]) >= 0
     counted = hits.groupBy(f.col(hit[FILE]).alias("file")).agg(
-        f.count(f.lit(1)).alias("rows"), f.min(hit[ROW]).alias("least")
+        f.count_if(is_hit).alias("rows"), f.collect_list(f.when(~is_hit, f.col(hit[ROW]))).alias("ends")
     )
     with own_errors(hits.sparkSession):
-        return {row.file: GONE if row.least == GONE else row.rows for row in counted.collect()}
+        return {row.file: checked_count(row.file, row.rows, row.ends) for row in counted.collect()}
 
 
 def _check_absent(hits: DataFrame, ticket: WriteTicket, counts: Mapping[str, int]) -> None:
@@ -122,7 +128,7 @@ def _check_absent(hits: DataFrame, ticket: WriteTicket, counts: Mapping[str, int
         return
     hit, names = hit_columns(ticket), key_of(ticket).record_key
     with own_errors(hits.sparkSession):
-        some = hits.where(f.col(hit[ROW]) != GONE).select(*(hit[name] for name in names)).limit(NAMED_MAX).collect()
+        some = hits.where(f.col(hit[ROW]) >= 0).select(*(hit[name] for name in names)).limit(NAMED_MAX).collect()
     keys = "; ".join(", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=True)) for row in some)
     raise InvalidRequest(
         f"{found:,} rows of the table have a key of df, such as {keys}, and when_matched='fail': leave those rows out, "

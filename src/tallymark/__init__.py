@@ -2,6 +2,7 @@
 
     tallymark.write(df, url, mode="append")         PySpark: write a DataFrame, commit it
     tallymark.plan(df, url, mode="append")          PySpark: what that write would do
+    tallymark.delete(spark, url, where="id = 7")    PySpark: delete rows by a predicate, commit it
     tallymark.read(spark, url)                      PySpark: a native scan of exactly the committed files
     tallymark.reading(spark, url)                   PySpark: the same for a block, in which no clean takes them away
     tallymark.open_table(url)                       any engine: jobs, tickets, reports, commit, rollback, clean

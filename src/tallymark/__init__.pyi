@@ -59,6 +59,7 @@ from tallymark.engine.upsert.routing import routed as routed
 from tallymark.spark_glue.catalog import sync_catalog as sync_catalog
 from tallymark.spark_glue.read import read as read
 from tallymark.spark_glue.read import reading as reading
+from tallymark.spark_glue.upsert.delete import delete as delete
 from tallymark.spark_glue.write import plan as plan
 from tallymark.spark_glue.write import write as write
 

@@ -17,7 +17,7 @@ def answer(program: str) -> str:
 WITHOUT_PYSPARK = "import sys; sys.modules['pyspark'] = None\nimport tallymark\n"
 
 
-OF_PYSPARK = ["plan", "read", "reading", "sync_catalog", "write"]
+OF_PYSPARK = ["delete", "plan", "read", "reading", "sync_catalog", "write"]
 
 
 @pytest.mark.parametrize("name", OF_PYSPARK)

@@ -31,10 +31,10 @@ from tallymark.engine.upsert.locate import FILE, hit_schema
 from tallymark.spark_glue import write as write_module
 from tallymark.spark_glue.upsert import routing as jvm_routing
 from tallymark.spark_glue.upsert import run
+from tallymark.spark_glue.upsert.attempts import retried
 from tallymark.spark_glue.upsert.rows import KeyedRows
 from tallymark.spark_glue.upsert.shares import SampledKey, planned_rows, shares_of
 from tallymark.spark_glue.upsert.stage import RIVAL
-from tallymark.spark_glue.write import _retried
 from tests.engine.upsert.scene import KEYED, PEOPLE, changed, people, person
 from tests.engine.upsert.scene import rows_of as rows_in
 from tests.support.storage import exactly_the_committed_files
@@ -394,7 +394,7 @@ def test_only_a_conflict_is_followed_by_another_attempt() -> None:
                 raise error
             return number
 
-        return [_retried(attempt, 3)]
+        return [retried(attempt, 3)]
 
     conflict = ConflictError("", partition=None, winner="")
     assert ending_with(conflict, conflict, None) == [2]

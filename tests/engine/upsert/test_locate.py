@@ -16,12 +16,13 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.arrow.key_range import range_of
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.tasks.changes import HASH
+from tallymark.engine.tasks.merge import ROW
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import Bounds, DataFile
 from tallymark.engine.timeline.table_key import TableKey
 from tallymark.engine.upsert import keys as keys_module
 from tallymark.engine.upsert.keys import PLAIN_BYTES, KeyReport, key_task
-from tallymark.engine.upsert.locate import GONE, Lookup, hit_counts, locate_task, may_hold
+from tallymark.engine.upsert.locate import END, GONE, Lookup, hit_counts, locate_task, may_hold
 from tests.engine.tasks.scene import schema_of, ticket
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend
@@ -55,7 +56,9 @@ class Store(FaultyBackend):
     def hits(self, job: WriteTicket, reports: Sequence[KeyReport], *files: DataFile, by_partition: bool = True) -> Any:
         segments = tuple(segment for report in reports for segment in report.segments)
         lookup = Lookup.decode(Lookup(files, segments, by_partition).encode())
-        found = [row for batch in locate_task(job, lookup, backend=self) for row in batch.to_pylist()]
+        hits = list(locate_task(job, lookup, backend=self))
+        assert {file.path for file in files} == hit_counts(hits).keys()
+        found = [row for batch in hits for row in batch.to_pylist() if row[ROW] > END]
         return [tuple(value for name, value in row.items() if name != "day") for row in found]
 
 
@@ -83,6 +86,17 @@ def test_a_key_of_several_columns_is_found_where_all_of_them_are_equal():
     stored = store.file(orders(("a", 1, "x"), ("a", 2, "x"), ("b", 1, "x"), ("b", 2, "x")))
     report = key_task(job, [orders(("b", 1, "x"), ("a", 2, "x"), ("c", 1, "x"))], task=0, backend=store)
     assert store.hits(job, [report], stored) == [("a", 2, "day=x/a", 1), ("b", 1, "day=x/a", 2)]
+
+
+def test_the_names_of_key_columns_may_have_dots():
+    columns: dict[str, pa.DataType] = {"order.id": pa.string(), "order": pa.int32(), "day": pa.string()}
+    schema = schema_of(**columns)
+    key = TableKey(record_key=("order.id",), unique_in="partition")
+    store, job = Store(), replace(ticket(schema, "day"), key=key)
+    rows = pa.RecordBatch.from_pylist([{"order.id": id_, "order": 1, "day": "x"} for id_ in "abc"], schema=schema)
+    stored = store.file(rows, column="order.id")
+    report = key_task(job, [rows.slice(1, 1)], task=0, backend=store)
+    assert store.hits(job, [report], stored) == [("b", "day=x/a", 1)]
 
 
 def test_only_the_key_columns_of_row_groups_in_the_range_are_read():
@@ -188,11 +202,12 @@ def test_a_predicate_reads_its_columns_of_row_groups_that_may_match():
     store, rows = Store(), orders(*((f"o{number:02}", number, "x") for number in range(8)))
     file = store.file(rows)
     hits = list(locate_task(keyed(where="id > 'o04' AND line <> 6"), Lookup((file,)), backend=store))
-    assert [row for batch in hits for row in batch.column("_tallymark_row").to_pylist()] == [5, 7]
+    assert [row for batch in hits for row in batch.column(ROW).to_pylist()] == [5, 7, END - 2]
     reads = len(store.paths("get_range"))
     assert (reads, hit_counts(hits)) == (1 + 2, {file.path: 2}), "the footer, and two of four row groups"
-    with pytest.raises(InvalidRequest, match="hits in day=x/a are there twice"):
-        hit_counts([*hits, *hits])
+    for wrong in ([*hits, *hits], hits[1:], hits[:-1]):
+        with pytest.raises(InvalidRequest, match="hits in day=x/a are incomplete, or there twice"):
+            hit_counts(wrong)
     [missing] = locate_task(keyed(where="line = 1"), Lookup((replace(file, name="b"),)), backend=store)
     assert hit_counts([missing]) == {"day=x/b": GONE}
 

@@ -309,6 +309,19 @@ async def test_hits_that_the_job_never_got_are_missed(storage):
             await job.commit(await step.write())
 
 
+@on_both_loops
+async def test_a_lookup_whose_result_is_dropped_is_missed(storage):
+    await changed(storage, person(1), person(2, "B"), **KEYED)
+    async with changing(storage) as job:
+        step = Changing(job, storage, people(person(1, at=1), person(2, "B", at=1)))
+        await step.look_up()
+        counts = hit_counts(step.hits)
+        assert list(counts.values()) == [1, 1]
+        with pytest.raises(InvalidRequest, match=f"lookups of 1 files have no result, such as of {max(counts)}"):
+            job.profile({min(counts): 1})
+    assert sorted(row["at"] for row in await rows_of(storage)) == [0, 0]
+
+
 @pytest.mark.parametrize("sizing", [NO_SIZING, SizingSettings(small_file_bytes=0)], ids=["off", "no fills"])
 @on_both_loops
 async def test_rows_are_changed_with_sizing_off_too(storage, sizing):
