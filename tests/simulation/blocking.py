@@ -47,6 +47,21 @@ def wait(futures: Sequence["Future[Any]"], timeout: float = math.inf) -> None:
     block_on(until_done(futures[0], timeout))
 
 
+class BlockingLoop:
+    """In place of ``TaskLoop``, for code in ``run_blocking``: a call has ended when ``start_soon`` returns."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def start_soon(self, act: Callable[[Any], Awaitable[T]], given: Any, /) -> "Future[T]":
+        future: Future[T] = Future()
+        future.set_result(block_on(act(given)))
+        return future
+
+    def close(self) -> None:
+        pass
+
+
 async def until_done(future: "Future[Any]", timeout_s: float) -> None:
     """Return when the future has settled, or the time is over."""
     done = trio.Event()

@@ -4,9 +4,10 @@ The engine is the least that Spark and its like do: attempts in processes of the
 its task; reports that reach the driver some time later; losers that are not stopped.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import trio
@@ -24,7 +25,8 @@ from tallymark.engine.tasks.task_writer import TaskWriter
 from tallymark.engine.tasks.ticket import WriteTicket
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.client import Client
-from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan
+from tests.simulation.keyed.rows import key_of, order_of
+from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.storage import Port
@@ -51,9 +53,18 @@ def partition_of(month: int, *, by_year: bool) -> str:
     return f"year={YEARS[month]}/month={month}" if by_year else f"month={month}"
 
 
-FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
-YEARLY = FLIGHTS.append(pa.field("year", pa.int32()))
-"""Of a table with years."""
+COLUMNS = {"flight": pa.int64(), "month": pa.int32(), "year": pa.int32(), "key": pa.string(), "at": pa.int64()}
+
+
+def schema_of(plan: Plan) -> pa.Schema:
+    """The columns of the plan's table."""
+    names = ["flight", "month", *(["year"] if plan.by_year else []), *(["key", "at"] if plan.unique_in else [])]
+    return pa.schema([(name, COLUMNS[name]) for name in names])
+
+
+def partition_by(plan: Plan) -> list[str]:
+    return ["year", "month"] if plan.by_year else ["month"]
+
 
 REPORT_S = 0.005
 
@@ -63,7 +74,7 @@ class TasksFailed(Exception):
 
 
 class Stage:
-    """The tasks of one job. It runs in the driver; attempts report to it how they ended."""
+    """Tasks of one job. It runs in the driver; attempts report to it how they ended."""
 
     def __init__(
         self,
@@ -71,24 +82,27 @@ class Stage:
         driver: Process,
         ticket: WriteTicket,
         plans: Sequence[TaskPlan],
-        planned: Sequence[Sequence[PlannedFile]],
+        work: Callable[["Recorded", int, AttemptPlan, int], Awaitable[Any]],
+        *,
+        name: str = "task",
     ) -> None:
-        """``planned`` are the planned files of each task."""
+        """``work`` is what an attempt does, and its result its report: of a task, by its plan and number."""
         self._scene = scene
         self._driver = driver
         self._ticket = ticket
         self._plans = plans
-        self._planned = planned
-        self._winners: dict[int, TaskReport] = {}
+        self._work = work
+        self._name = name
+        self._winners: dict[int, Any] = {}
         self._failed: list[set[str]] = [set() for _ in plans]
         """The attempts of each task that have failed: one may fail, and be killed after that."""
         self._news = trio.Event()
 
-    async def run(self, patience_s: float) -> list[TaskReport]:
+    async def run(self, patience_s: float) -> list[Any]:
         """The winners' reports. Raises TasksFailed."""
         for task, plan in enumerate(self._plans):
             for number, attempt in enumerate(plan.attempts):
-                self._start(task, number, plan, attempt)
+                self._start(task, number, attempt)
         with trio.move_on_after(patience_s):
             while len(self._winners) < len(self._plans):
                 if any(
@@ -101,21 +115,19 @@ class Stage:
                 return list(self._winners.values())
         raise TasksFailed
 
-    def _start(self, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
-        name = f"{self._driver.name}/task{task}.{number}"
+    def _start(self, task: int, number: int, attempt: AttemptPlan) -> None:
+        name = f"{self._driver.name}/{self._name}{task}.{number}"
         process = self._scene.process(name, attempt.host, attempt.mishap)
         process.on_death.append(partial(self._report, None, task, process))
-        self._scene.start(process, self._attempt, process, task, number, plan, attempt)
+        self._scene.start(process, self._attempt, process, task, number, attempt)
 
-    async def _attempt(self, process: Process, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
+    async def _attempt(self, process: Process, task: int, number: int, attempt: AttemptPlan) -> None:
         await trio.sleep(attempt.start_s)
         async with background_tasks() as background:
-            source = _Recorded(self._scene, process, self._ticket, background)
+            source = Recorded(self._scene, process, self._ticket, background)
             report = None
             try:
-                report = await write(
-                    source, plan.months, attempt, self._planned[task], task=task, number=number, by=self._driver.name
-                )
+                report = await self._work(source, task, attempt, number)
             except (TallymarkError, InputFailed) as error:
                 self._scene.note(process, f"fails: {error!r}")
             self._report(report, task, process)
@@ -125,10 +137,10 @@ class Stage:
                     self._scene.kernel.soon(partial(self._scene.kill, process))
             await source.settled()  # the process of an executor outlives its tasks
 
-    def _report(self, report: TaskReport | None, task: int, process: Process) -> None:
+    def _report(self, report: Any, task: int, process: Process) -> None:
         self._scene.kernel.after(REPORT_S, partial(self._receive, report, task, process))
 
-    def _receive(self, report: TaskReport | None, task: int, process: Process) -> None:
+    def _receive(self, report: Any, task: int, process: Process) -> None:
         if report is None:
             if task not in self._winners:
                 self._failed[task].add(process.name)
@@ -146,18 +158,33 @@ class InputFailed(Exception):
     """The rows that a task was to write could not be had."""
 
 
-async def write(
-    source: "_Recorded",
-    months: Sequence[int],
-    plan: AttemptPlan,
-    planned: Sequence[PlannedFile],
-    *,
-    task: int,
-    number: int,
+async def write_flights(
     by: str,
+    tasks: Sequence[TaskPlan],
+    planned: Sequence[Sequence[PlannedFile]],
+    source: "Recorded",
+    task: int,
+    plan: AttemptPlan,
+    number: int,
+) -> TaskReport:
+    """Write flights that only this attempt has."""
+    schema, first = source.ticket.schema, partial(first_flight, by, task, number)
+    batches = [flights(schema, first(place), month) for place, month in enumerate(tasks[task].months)]
+    ahead = [] if plan.astray is None else [flights(schema, first(ASTRAY), plan.astray, count=1)]
+    return await write(source, task, plan, number, batches, planned[task], ahead)
+
+
+async def write(
+    source: "Recorded",
+    task: int,
+    plan: AttemptPlan,
+    number: int,
+    batches: Sequence[pa.RecordBatch],
+    planned: Sequence[PlannedFile],
+    ahead: Sequence[pa.RecordBatch] = (),
 ) -> TaskReport:
     """What ``write_task`` does, the writer itself being the library's own."""
-    scene, first = source.scene, partial(first_flight, by, task, number)
+    scene = source.scene
 
     def run() -> TaskReport:
         with TaskWriter(
@@ -171,24 +198,36 @@ async def write(
             monotonic=lambda: scene.kernel.now,
             pause=lambda seconds: block_on(trio.sleep(seconds)),  # noqa: ASYNC105  # awaited there
         ) as writer:
-            if plan.astray is not None:
-                writer.write(flights(source.ticket, first(ASTRAY), plan.astray, count=1))
-            for place, month in enumerate(months):
-                if plan.raises and place * 2 >= len(months):
-                    raise InputFailed
-                if plan.row_s:
-                    block_on(trio.sleep(plan.row_s))  # noqa: ASYNC105  # awaited there
-                writer.write(flights(source.ticket, first(place), month, count=ROWS))
+            for batch in ahead:
+                writer.write(batch)
+            for batch in arriving(batches, plan):
+                writer.write(batch)
             return writer.finish()
 
     return await run_blocking(run)
 
 
-def flights(ticket: WriteTicket, first: int, month: int, *, count: int) -> pa.RecordBatch:
-    """So many flights in a row, with their year where the table has years."""
-    schema = YEARLY if "year" in ticket.schema.names else FLIGHTS
-    values = {"flight": list(range(first, first + count)), "month": [month] * count, "year": [YEARS[month]] * count}
-    return pa.RecordBatch.from_pydict({name: values[name] for name in schema.names}, schema=schema)
+def arriving(batches: Sequence[pa.RecordBatch], plan: AttemptPlan) -> Iterator[pa.RecordBatch]:
+    """Yield the batches as an attempt gets them. For code in ``run_blocking``. Raises InputFailed."""
+    for place, batch in enumerate(batches):
+        if plan.raises and place * 2 >= len(batches):
+            raise InputFailed
+        if plan.row_s:
+            block_on(trio.sleep(plan.row_s))  # noqa: ASYNC105  # awaited there
+        yield batch
+
+
+def flights(schema: pa.Schema, first: int, month: int, *, count: int = ROWS) -> pa.RecordBatch:
+    """So many flights in a row, in the columns of the table."""
+    numbers = list(range(first, first + count))
+    values = {
+        "flight": numbers,
+        "month": [month] * count,
+        "year": [YEARS[month]] * count,
+        "key": list(map(key_of, numbers)),
+        "at": list(map(order_of, numbers)),
+    }
+    return pa.RecordBatch.from_arrays([pa.array(values[name], COLUMNS[name]) for name in schema.names], schema.names)
 
 
 def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, background: TaskGroup) -> MarkerSource:
@@ -228,7 +267,7 @@ async def _settle(future: Future[None], act: Callable[[Sequence[str]], Awaitable
         future.set_result(None)
 
 
-class _Recorded:
+class Recorded:
     """The markers of one attempt. Records which were requested, and the answers."""
 
     def __init__(self, scene: Scene, process: Process, ticket: WriteTicket, background: TaskGroup) -> None:

@@ -22,7 +22,8 @@ from tests.promises import (
     writers_go_by_what_they_have_read,
     writers_learn_the_truth,
 )
-from tests.simulation.executor import ASTRAY, ROWS, Row, first_flight, partition_of
+from tests.simulation.executor import ASTRAY, ROWS, first_flight, partition_of
+from tests.simulation.keyed.rows import Row, check_changed, key_of, order_of
 from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan, WriterPlan
 from tests.simulation.reader_judge import (
     a_view_is_never_newer_than_its_reader,
@@ -154,12 +155,12 @@ def no_write_fails_without_cause(outcome: Outcome) -> None:
     assert "rescuer" in told, "the rescuer did not come to an end"
     assert told["rescuer"].outcome == "committed", told["rescuer"]
     for event in told.values():
-        if event.writer in at_work or _needs_what_is_archived(outcome, event):
+        if event.writer in at_work or _needs_what_is_archived(outcome, event) or _has_drifted(outcome, event):
             continue
         if may_lack_entries and event.outcome in ("CorruptObject", "LostEntries"):
             continue
         assert event.outcome not in FAULTS, event
-        assert event.outcome != "ConflictError" or _overwrites(outcome, event.writer), event
+        assert event.outcome != "ConflictError" or _may_lose(outcome, event.writer), event
         if event.writer in outcome.undisturbed and not outcome.has_operator:
             assert event.outcome != "RolledBack", event
             assert event.outcome in ("committed", "TasksFailed", "ConflictError"), event
@@ -168,9 +169,19 @@ def no_write_fails_without_cause(outcome: Outcome) -> None:
         assert entry["kind"] in ("commit", "rollback", "clean"), instant
 
 
-def _overwrites(outcome: Outcome, writer: str) -> bool:
+def _may_lose(outcome: Outcome, writer: str) -> bool:
     """An append never fails for others' sake, whichever small file it had taken."""
-    return outcome.plan.writers[int(writer.removeprefix("writer"))].mode == "overwrite"
+    return _plan_of(outcome, writer).mode != "append"
+
+
+def _plan_of(outcome: Outcome, writer: str) -> WriterPlan:
+    return outcome.plan.writers[int(writer.removeprefix("writer"))]
+
+
+def _has_drifted(outcome: Outcome, event: Told) -> bool:
+    """Whether the writer is told so, whose input was not the same the second time."""
+    is_so = event.outcome == "InvalidRequest" and "the input was not the same" in event.message
+    return is_so and _plan_of(outcome, event.writer).drifts
 
 
 def _needs_what_is_archived(outcome: Outcome, event: Told) -> bool:
@@ -179,13 +190,13 @@ def _needs_what_is_archived(outcome: Outcome, event: Told) -> bool:
     """
     if event.outcome != "InvalidRequest" or " archived" not in event.message:
         return False
-    plan = outcome.plan.writers[int(event.writer.removeprefix("writer"))]
+    plan = _plan_of(outcome, event.writer)
     return plan.read_before_s is not None or plan.txn is not None
 
 
 def _tasks_had_to_succeed(outcome: Outcome, writer: str) -> bool:
     """Whether each task had an attempt that nothing could keep from its end."""
-    faults, plan = outcome.plan.faults, outcome.plan.writers[int(writer.removeprefix("writer"))]
+    faults, plan = outcome.plan.faults, _plan_of(outcome, writer)
     if faults.reset or faults.unreachable or not faults.is_storage_reliable:
         return False
     if plan.raises or plan.patience_s < math.inf:
@@ -218,6 +229,12 @@ def rows_are_those_of_committed_writers(outcome: Outcome) -> None:
         if entry["nonce"] in counts:
             writer = writer_of[entry["instant"]]
             added, removed = _rows(files, entry["added"]), _rows(files, entry["removed"])
+            if entry["operation"] in ("upsert", "delete"):
+                assert removed <= state, f"entry {position} of {writer} lets go rows twice"
+                state = state - removed + added
+                _is_applied(outcome, writer, entry, states[-1], state)
+                states.append(state)
+                continue
             is_mine = partial(_is_of, writer)
             mine = Counter({row: count for row, count in added.items() if is_mine(row)})
             _one_attempt_a_task(mine, writer, outcome)
@@ -231,6 +248,24 @@ def rows_are_those_of_committed_writers(outcome: Outcome) -> None:
         states.append(state)
     doubled = [row for row, count in state.items() if count > 1]
     assert not doubled, f"rows stand in the table twice: {doubled}"
+
+
+def _is_applied(
+    outcome: Outcome, writer: str, entry: Mapping[str, Any], before: Counter[Row], after: Counter[Row]
+) -> None:
+    """Check that the entry has applied the writer's batch, and that the writer was told what it counts."""
+    plan, counts = _plan_of(outcome, writer), entry["summary"]["changes"]
+    months = [(task, place, month) for task, each in enumerate(plan.tasks) for place, month in enumerate(each.months)]
+    batch = [
+        (first_flight(writer, task, 0, place) + row, partition_of(month, by_year=outcome.plan.by_year))
+        for task, place, month in months
+        for row in range(ROWS)
+    ]
+    by_partition = outcome.plan.unique_in == "partition"
+    check_changed(before, after, batch, counts, mode=plan.mode, matched=plan.matched, by_partition=by_partition)
+    told = [event.message for event in outcome.history.of(Told) if event.instant == entry["instant"]]
+    shown = ", ".join(f"{name}={counts[name]}" for name in ("inserted", "updated", "deleted", "ignored", "superseded"))
+    assert all(shown in message or "position" not in message for message in told), f"{told}, and counted are {counts}"
 
 
 def _replaced(entry: Mapping[str, Any], states: list[Counter[Row]]) -> Counter[Row]:
@@ -283,7 +318,8 @@ def _rows_of_files(outcome: Outcome) -> dict[str, Counter[Row]]:
 def _read(path: str, data: bytes) -> Iterator[Row]:
     partition = path.rpartition("/")[0]
     for row in pq.ParquetFile(io.BytesIO(data)).read().to_pylist():
-        assert partition.endswith(f"month={row['month']}"), f"{path} holds {row}"
+        is_whole = "key" not in row or (row["key"], row["at"]) == (key_of(row["flight"]), order_of(row["flight"]))
+        assert partition.endswith(f"month={row['month']}") and is_whole, f"{path} holds {row}"
         yield row["flight"], partition
 
 
@@ -326,7 +362,7 @@ def _named_part(writer: WriterPlan, *, by_year: bool) -> str:
 
 def _requested_scope(writer: WriterPlan, part: str, touched: set[str]) -> dict[str, Any] | None:
     """As an entry has it."""
-    if writer.mode == "append":
+    if writer.mode != "overwrite":
         return None
     if writer.month is not None:
         return {"all": False, "partitions": [part], "prefixes": []}

@@ -3,6 +3,7 @@
 import random
 
 from tests.simulation.judge import judge as judge_tables
+from tests.simulation.keyed.draw import with_keys
 from tests.simulation.lives.draw import with_damage, with_replacement
 from tests.simulation.lives.halts import with_halts
 from tests.simulation.markers.marker_judge import judge_markers
@@ -31,7 +32,8 @@ def draw(seed: int) -> AnyPlan:
     plan = with_checkpoints(random.Random(f"{seed}/checkpoints"), plan)
     plan = with_replacement(random.Random(f"{seed}/replacement"), plan)
     plan = with_damage(random.Random(f"{seed}/damage"), plan)
-    return with_halts(random.Random(f"{seed}/halts"), plan)
+    plan = with_halts(random.Random(f"{seed}/halts"), plan)
+    return with_keys(random.Random(f"{seed}/keys"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:

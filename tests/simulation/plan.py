@@ -93,7 +93,7 @@ class WriterPlan:
     start_s: float
     clock_s: float
     """How far its clock is off."""
-    mode: Literal["append", "overwrite"]
+    mode: Literal["append", "overwrite", "upsert", "delete"]
     dynamic: bool
     kind: MarkerKind
     tasks: tuple[TaskPlan, ...]
@@ -123,6 +123,14 @@ class WriterPlan:
     """From then on none of its heartbeats reaches storage, while its other requests do; 0: all do."""
     txn: str | None = None
     """Writers that share it do the same, and only one of them is to commit."""
+    matched: Literal["update", "delete some", "keep"] = "update"
+    """What an upsert does where a key is there: some of its rows may delete, or it leaves out the rows."""
+    drifts: bool = False
+    """The input of a write by key has one row more when it is computed again for the tasks."""
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.mode in ("upsert", "delete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +216,8 @@ class Plan:
     """Newest entries of the log, and commits of the Hudi timeline, that are not archived."""
     replacement: ReplacementPlan | None = None
     damage: DamagePlan | None = None
+    unique_in: Literal["partition", "table"] | None = None
+    """The table has a record key, which occurs once there; None: it has none."""
 
 
 def draw(seed: int) -> Plan:

@@ -11,20 +11,27 @@ import trio
 from tallymark.backends import Backend
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs import file_plan, lost_fills
+from tallymark.engine.jobs import file_plan, keyed, lost_fills
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.rpc import server
 from tallymark.engine.tasks import marker_prefetch, small_file_merge
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tallymark.engine.upsert import keys, locate
 from tests.history import GaveUp
-from tests.simulation.blocking import run_blocking, wait
+from tests.simulation.blocking import BlockingLoop, run_blocking, wait
 from tests.simulation.network import Listener, Sockets
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 
 T = TypeVar("T")
+
+SEGMENT_BYTES = 100
+"""Keys of a segment: about four, so that a task stores several, and a file may be read more than once."""
+
+LOOKUP_BYTES = 8000
+"""Of the files of one lookup: a few of them."""
 
 
 @contextmanager
@@ -56,6 +63,11 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (lost_fills, "_in_thread", _in_thread),
             (lost_fills, "create_direct", partial(_create_direct, scene)),
             (file_plan, "claimed_by_others", partial(_claimed_by_others, scene)),
+            *((module, "TaskLoop", BlockingLoop) for module in (keys, locate)),
+            *((module, "check_may_block", lambda _: None) for module in (keys, locate)),
+            (keys, "SEGMENT_BYTES", SEGMENT_BYTES),
+            (locate, "SEGMENT_BYTES", SEGMENT_BYTES),
+            (keyed, "LOOKUP_BYTES", LOOKUP_BYTES),
             (log, "BODY_BYTES", scene.plan.body_bytes),
             (log, "VERIFY_AFTER_S", log.VERIFY_AFTER_S if scene.plan.seed % 2 else 0.0),
         ]:

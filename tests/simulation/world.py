@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -24,8 +25,17 @@ from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
 from tallymark.engine.table import Table, open_table
 from tallymark.engine.tasks.report import TaskReport
 from tests.history import Based, Held, History, Read, Released, Told
-from tests.simulation.executor import FLIGHTS, ROWS, YEARLY, Stage, TasksFailed, partition_of
+from tests.simulation.executor import (
+    ROWS,
+    Stage,
+    TasksFailed,
+    partition_by,
+    partition_of,
+    schema_of,
+    write_flights,
+)
 from tests.simulation.fault_profile import FaultProfile
+from tests.simulation.keyed.change import change
 from tests.simulation.lives.damage import damage_markers
 from tests.simulation.lives.histories import Life, lives_of
 from tests.simulation.lives.replacing import drop_beyond_a_gap, replace_table
@@ -41,6 +51,9 @@ LEASE = LeaseSettings()
 COMMIT = CommitSettings()
 TASKS = TaskSettings(row_group_bytes=1, buffer_bytes=1 << 20)
 """Every batch is encoded at once."""
+
+KEYED_SIZE = 3
+"""A file of rows with a key and an order takes so many times as much."""
 
 SETTLED_S = 1000.0
 """By then everything that was sent has landed, and every task has ended."""
@@ -188,9 +201,9 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     try:
         base = await _read_before(table, plan)
         async with table.write(
-            schema=YEARLY if by_year else FLIGHTS,
+            schema=schema_of(scene.plan),
             mode=plan.mode,
-            partition_by=["year", "month"] if by_year else ["month"],
+            partition_by=partition_by(scene.plan),
             partition=_named(plan, by_year=by_year),
             partition_overwrite="dynamic" if plan.dynamic else "static",
             base=base,
@@ -199,7 +212,8 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             retain_hours=scene.plan.retain_hours,
             markers=MarkerSettings(kind=plan.kind, queue_limit=plan.queue_limit),
             tasks=TASKS,
-            sizing=sizing_of(plan),
+            sizing=sizing_of(plan, scene.plan),
+            **key_options(plan, scene.plan),
             service=ServiceSettings(host=process.host),
         ) as job:
             scene.preparing.discard(process)
@@ -210,13 +224,17 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             scene.note(process, f"has instant {instant}")
             if base is not None:
                 scene.history.record(Based(at=scene.kernel.now, writer=process.name, instant=instant, position=base))
-            planned = await planned_files(job, plan, by_year=by_year)
-            reports = await Stage(scene, process, job.ticket, plan.tasks, planned).run(plan.patience_s)
+            if plan.is_keyed:
+                reports = await change(scene, process, job, plan)
+            else:
+                planned = await planned_files(job, plan, by_year=by_year)
+                work = partial(write_flights, process.name, plan.tasks, planned)
+                reports = await Stage(scene, process, job.ticket, plan.tasks, work).run(plan.patience_s)
             if plan.raises:
                 raise TasksFailed
             scene.note(process, "commits")
             result = await _commit(job, reports, again=plan.commits_again)
-            told(result.instant, "committed", f"at position {result.position}")
+            told(result.instant, "committed", f"at position {result.position}, {result.changes}")
     except TasksFailed:
         told(instant, "TasksFailed")
     except TallymarkError as error:
@@ -354,11 +372,23 @@ def _table_at(scene: Scene, process: Process, port: Port) -> Table:
     return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=commit, views=views)
 
 
-def sizing_of(plan: WriterPlan) -> SizingSettings:
+def sizing_of(plan: WriterPlan, table: Plan) -> SizingSettings:
     """Without fills a file is full with its second batch. A writer that fills may rewrite a file without limit."""
+    wider = KEYED_SIZE if table.unique_in else 1
     if not plan.fill_bytes:
-        return SizingSettings(max_file_bytes=1000, small_file_bytes=0)
-    return SizingSettings(max_file_bytes=plan.fill_bytes, small_file_bytes=plan.fill_bytes, rewrite_budget=1000)
+        return SizingSettings(max_file_bytes=1000 * wider, small_file_bytes=0)
+    size = plan.fill_bytes * wider
+    return SizingSettings(max_file_bytes=size, small_file_bytes=size, rewrite_budget=1000)
+
+
+def key_options(plan: WriterPlan, table: Plan) -> dict[str, Any]:
+    """Return what a write says about the key of its table."""
+    if table.unique_in is None:
+        return {}
+    options: dict[str, Any] = {"record_key": "key", "order_by": "at", "unique_in": table.unique_in}
+    if plan.mode == "upsert" and plan.matched != "update":
+        options |= {"when_matched": "keep"} if plan.matched == "keep" else {"delete_column": "gone"}
+    return options
 
 
 async def planned_files(job: WriteJob, plan: WriterPlan, *, by_year: bool) -> list[list[PlannedFile]]:

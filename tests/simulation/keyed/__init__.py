@@ -1,0 +1,1 @@
+"""Tables with a record key, and writes by it."""
