@@ -80,6 +80,8 @@ def judge(outcome: Outcome) -> None:
         _with_history(outcome, lambda check=check, rest=rest: check(rest))
     _with_history(outcome, lambda: rows_are_those_of_committed_writers(outcome))
     _with_history(outcome, lambda: commits_replace_what_was_requested(outcome))
+    if len(outcome.lives) == 1:
+        _with_history(outcome, lambda: no_append_of_other_keys_makes_a_conflict(outcome))
     _with_history(outcome, lambda: no_write_fails_without_cause(outcome))
     _with_history(outcome, lambda: jobs_that_outlive_their_table_learn_it(outcome))
 
@@ -255,17 +257,33 @@ def _is_applied(
 ) -> None:
     """Check that the entry has applied the writer's batch, and that the writer was told what it counts."""
     plan, counts = _plan_of(outcome, writer), entry["summary"]["changes"]
-    months = [(task, place, month) for task, each in enumerate(plan.tasks) for place, month in enumerate(each.months)]
-    batch = [
-        (first_flight(writer, task, 0, place) + row, partition_of(month, by_year=outcome.plan.by_year))
-        for task, place, month in months
-        for row in range(ROWS)
-    ]
     by_partition = outcome.plan.unique_in == "partition"
-    check_changed(before, after, batch, counts, mode=plan.mode, matched=plan.matched, by_partition=by_partition)
+    check_changed(before, after, _batch(outcome, writer), counts, mode=plan.mode, matched=plan.matched, by_partition=by_partition)
     told = [event.message for event in outcome.history.of(Told) if event.instant == entry["instant"]]
     shown = ", ".join(f"{name}={counts[name]}" for name in ("inserted", "updated", "deleted", "ignored", "superseded"))
     assert all(shown in message or "position" not in message for message in told), f"{told}, and counted are {counts}"
+
+
+def _batch(outcome: Outcome, writer: str) -> list[Row]:
+    """Return the rows of a write by key: those of a first attempt, and what it reads does not depend on that."""
+    same = AttemptPlan(host="", start_s=0.0, row_s=0.0)
+    tasks = enumerate(outcome.tasks[writer])
+    return [row for task, plan in tasks for row in _written(writer, task, 0, plan, same, outcome)]
+
+
+def no_append_of_other_keys_makes_a_conflict(outcome: Outcome) -> None:
+    """A write by key is refused if another has replaced files, or added one of its keys; not for other reasons."""
+    lost = [event for event in outcome.history.of(Told) if event.outcome == "ConflictError"]
+    for event in lost if outcome.plan.unique_in else ():
+        if not _plan_of(outcome, event.writer).is_keyed:
+            continue
+        files, writer_of = _rows_of_files(outcome), _writers(outcome)
+        keys = {key_of(flight) for flight, _ in _batch(outcome, event.writer)}
+        assert "have added files for" in event.message or any(
+            entry["removed"] or keys & {key_of(flight) for flight, _ in _rows(files, entry["added"])}
+            for entry in commits(outcome.swept)
+            if writer_of[entry["instant"]] != event.writer
+        ), event
 
 
 def _replaced(entry: Mapping[str, Any], states: list[Counter[Row]]) -> Counter[Row]:

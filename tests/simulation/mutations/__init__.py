@@ -6,6 +6,7 @@ prints the table.
 
 from tests.simulation.mutations import (
     archiving,
+    changing,
     deciding,
     fencing,
     filling,
@@ -32,6 +33,7 @@ GROUPS = (
     archiving.ARCHIVE,
     lives.LIVES,
     lives.DAMAGE,
+    changing.CHANGES,
 )
 """All mutations, by the part of the protocol that they break."""
 

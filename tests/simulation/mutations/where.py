@@ -54,6 +54,8 @@ has_rival_overwrites = _has_writer(lambda writer: writer.mode == "overwrite", co
 overwrites_what_was_read = _has_writer(lambda writer: writer.mode == "overwrite" and writer.read_before_s is not None)
 has_rerun = _has_writer(lambda writer: writer.txn is not None)
 has_fill = _has_writer(lambda writer: writer.fill_bytes)
+has_changes = _has_writer(lambda writer: writer.is_keyed)
+has_drift = _has_writer(lambda writer: writer.drifts)
 loses_heartbeats = _has_writer(lambda writer: writer.beats_lost_after_s)
 halts_at_its_flag = _has_writer(lambda writer: writer.mishap and writer.mishap.after == ("get", "/DIRECT"))
 has_halted_service = _has_writer(lambda writer: writer.kind == "batched" and _is_halted(writer))
