@@ -53,11 +53,17 @@ def partition_of(month: int, *, by_year: bool) -> str:
     return f"year={YEARS[month]}/month={month}" if by_year else f"month={month}"
 
 
-COLUMNS = {"flight": pa.int64(), "month": pa.int32(), "year": pa.int32(), "key": pa.string(), "at": pa.int64()}
+COLUMNS: dict[str, Any] = {
+    "flight": pa.int64(),
+    "month": pa.int32(),
+    "year": pa.int32(),
+    "key": pa.string(),
+    "at": pa.int64(),
+}
 
 
 def schema_of(plan: Plan) -> pa.Schema:
-    """The columns of the plan's table."""
+    """Return the columns of the plan's table."""
     names = ["flight", "month", *(["year"] if plan.by_year else []), *(["key", "at"] if plan.unique_in else [])]
     return pa.schema([(name, COLUMNS[name]) for name in names])
 
@@ -220,14 +226,15 @@ def arriving(batches: Sequence[pa.RecordBatch], plan: AttemptPlan) -> Iterator[p
 def flights(schema: pa.Schema, first: int, month: int, *, count: int = ROWS) -> pa.RecordBatch:
     """So many flights in a row, in the columns of the table."""
     numbers = list(range(first, first + count))
-    values = {
+    values: dict[str, list[Any]] = {
         "flight": numbers,
         "month": [month] * count,
         "year": [YEARS[month]] * count,
         "key": list(map(key_of, numbers)),
         "at": list(map(order_of, numbers)),
     }
-    return pa.RecordBatch.from_arrays([pa.array(values[name], COLUMNS[name]) for name in schema.names], schema.names)
+    columns: Any = [pa.array(values[name], COLUMNS[name]) for name in schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema.names)
 
 
 def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, background: TaskGroup) -> MarkerSource:

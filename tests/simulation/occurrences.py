@@ -7,7 +7,7 @@ becomes of each, by the same names.
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tests.simulation.counts import fills, lives, readers, requests, rivals, writers
+from tests.simulation.counts import changes, fills, lives, readers, requests, rivals, writers
 from tests.simulation.history_index import HistoryIndex
 from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
@@ -134,6 +134,13 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a writer is cancelled while it rewrites a lost fill": fills.happened_while_rewriting("is cancelled"),
     "a writer pauses while it rewrites a lost fill": fills.happened_while_rewriting("is stopped"),
     "a writer is rolled back by another while it rewrites a lost fill": fills.ended_while_rewriting,
+    # writes by key
+    "a write by key changes rows of a file": changes.changed,
+    "rows are added between a lookup of keys and the commit": changes.beside_added_rows,
+    "a write by key is refused, since another has added one of its keys": changes.refused(changes.LATE),
+    "a write by key is refused, since another has replaced a file of its keys": changes.refused(changes.REPLACED),
+    "a write by key is refused, since its input was not the same": changes.refused(changes.DRIFTED),
+    "a task dies while it stores keys or looks them up": changes.died_with_keys,
     # visitors
     "a clean expires kept files": rivals.files_expired,
     "a clean runs beside an open job": rivals.beside_a_job("clean", who="visitor"),

@@ -48,7 +48,8 @@ async def change(scene: Scene, driver: Process, job: WriteJob, plan: WriterPlan)
     rows = _input(inputs, plan, job)
     gone: Any = plan.mode == "delete"
     if plan.matched == "delete some":
-        gone = pa.array(map(deletes, rows.column("flight").to_pylist()), pa.bool_())
+        numbers: list[Any] = rows.column("flight").to_pylist()
+        gone = pa.array([deletes(number) for number in numbers], pa.bool_())
     changes = routed(ticket, rows, hits, planned, keep=plan.matched == "keep", delete=gone)
 
     async def merge(source: Recorded, task: int, attempt: AttemptPlan, number: int) -> Any:
@@ -73,6 +74,7 @@ def _input(inputs: list[list[pa.RecordBatch]], plan: WriterPlan, job: WriteJob) 
     batches = [batch for part in inputs for batch in part]
     schema = job.ticket.schema
     if plan.drifts and batches:
-        flight, month = (batches[0].column(name)[0].as_py() for name in ("flight", "month"))
+        first: dict[str, Any] = batches[0].slice(0, 1).to_pylist()[0]
+        flight, month = first["flight"], first["month"]
         batches.append(_hashed(flights(schema, flight + ASTRAY * 10, month, count=1)))
     return pa.Table.from_batches(batches, _hashed(flights(schema, 0, 1)).schema)

@@ -4,7 +4,16 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.plan import TASK_LANDMARKS, AttemptPlan, Mishap, Plan, TaskPlan, WriterPlan, draw_host, draw_mishap
+from tests.simulation.plan import (
+    TASK_LANDMARKS,
+    AttemptPlan,
+    Mishap,
+    Plan,
+    TaskPlan,
+    WriterPlan,
+    draw_host,
+    draw_mishap,
+)
 
 STEP_LANDMARKS = (*TASK_LANDMARKS, ("put", "/KEYS/"), ("get", "/KEYS/"), ("get", ".parquet"))
 """Of attempts: between segments of keys, in a lookup, and in a merge."""

@@ -1,4 +1,4 @@
-"""Keys and orders of flights, and what a write by key makes of a table's rows: the model that commits are compared with."""
+"""Keys and orders of flights, and the model with which commits by key are compared."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -50,21 +50,22 @@ def check_changed(
             places[key_of(flight), partition if by_partition else ""][number].append((flight, partition))
     updated_min = updated_max = 0
     for key, (stored, mine, found) in places.items():
-        wanted = _outcomes(stored, mine, mode=mode, matched=matched)
-        assert sorted(found) in wanted, f"key {key} has {found}, of {stored} and the batch's {mine} is made {wanted}"
+        outcomes = _outcomes(stored, mine, mode=mode, matched=matched)
+        assert sorted(found) in outcomes, f"{key} has {found}; {stored} and the batch's {mine} make {outcomes}"
         if found and found[0] not in stored and stored:
             there = [found[0][1] == partition for _, partition in stored]
             updated_min, updated_max = updated_min + all(there), updated_max + any(there)
     new, gone = (after - before).total(), (before - after).total()
-    rows = counts["inserted"] + counts["updated"] + counts["deleted"] + counts["ignored"] - counts["superseded"]
-    is_counted = counts["inserted"] == new - counts["updated"] and counts["deleted"] == gone - counts["updated"]
-    assert is_counted and rows == len(batch) and updated_min <= counts["updated"] <= updated_max, (
-        f"{new} new rows, {gone} less, {updated_min} to {updated_max} updated by {len(batch)}, and counted are {counts}"
-    )
+    updated = counts["updated"]
+    assert updated_min <= updated <= updated_max, f"{updated_min} to {updated_max} are updated, counted are {counts}"
+    assert counts["inserted"] + updated == new, f"{new} rows are new, and counted are {counts}"
+    assert counts["deleted"] + updated == gone, f"{gone} rows are gone, and counted are {counts}"
+    changed = counts["inserted"] + gone + counts["ignored"] - counts["superseded"]
+    assert changed == len(batch), f"{len(batch)} rows were written, and counted are {counts}"
 
 
 def _outcomes(stored: list[Row], mine: list[Row], *, mode: str, matched: str) -> list[list[Row]]:
-    """Return what the rows of one key may be. Of a doubled key any row may be the one that the batch is compared with."""
+    """Return what the rows of one key may be. Of a doubled key any row may be the one that counts as stored."""
     if not mine or (matched == "keep" and stored):
         return [sorted(stored)]
     if mode == "delete":

@@ -8,6 +8,7 @@ from tallymark.engine.tasks import open_file
 from tallymark.engine.tasks.merge import FileMerge
 from tallymark.engine.tasks.report import ChangeCounts, Fill, TaskReport
 from tallymark.engine.timeline import conflict
+from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.upsert import locate
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Group, both, member, replaced
@@ -85,9 +86,10 @@ def _off_by_one():
 @CHANGES.fault(where.has_changes, by=("rows_are_those_of_committed_writers",))
 def _cut_short():
     """A merge loses the rows after the last change, and rows are not added up. So rows of other keys are lost."""
+    as_counted = property(lambda report: report.changes.inserted - report.changes.deleted)
     return both(
-        member(FileMerge, "_remaining", lambda merge: (rows for rows in list(_remaining(merge))[:0])),
-        mock.patch.object(TaskReport, "rows", property(lambda report: report.changes.inserted - report.changes.deleted)),
+        member(FileMerge, "_remaining", lambda merge: iter(list(_remaining(merge))[:0])),
+        mock.patch.object(TaskReport, "rows", as_counted),
     )
 
 
@@ -118,4 +120,4 @@ def _own_partition_only(changes, file):
 @CHANGES.function(conflict._shared, where.has_changes, where.has_overwrite)
 def _upserts_unseen(mine, theirs):
     """An overwrite goes by a base from before an upsert of what it replaces. So both have rows of one key there."""
-    return _shared(mine, theirs) if theirs.scope is not None else conflict.Scope()
+    return _shared(mine, theirs) if theirs.scope is not None else Scope()
