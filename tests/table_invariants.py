@@ -214,8 +214,12 @@ def every_file_is_added_once(storage: Storage) -> None:
             assert file[1].endswith(f"_{entry['instant']}.parquet"), f"{file[1]} is not of {entry['instant']}"
 
 
+BY_APPENDS = ("append", "delete")
+"""Operations whose files may have rows of appends only: a delete by key leaves some of those of a file."""
+
+
 def overwrites_replace_what_their_base_held(storage: Storage) -> None:
-    """Each removed exactly the files that its scope held when it began; what it found there later came from appends."""
+    """Each removed exactly the files that its scope held when it began; what it found there later has rows of appends."""
     live: dict[str, Any] = {}
     added_at: dict[str, int] = {}
     states = [live]
@@ -228,7 +232,7 @@ def overwrites_replace_what_their_base_held(storage: Storage) -> None:
                 held = {path for path, file in states[entry["base"]].items() if holds(scope, file[0])}
                 assert removed == held, f"entry {position} removed {sorted(removed)}, its base held {sorted(held)}"
                 met = [path for path, file in live.items() if holds(scope, file[0]) and path not in held]
-                rivals = [path for path in met if entries[added_at[path] - 1]["operation"] != "append"]
+                rivals = [path for path in met if entries[added_at[path] - 1]["operation"] not in BY_APPENDS]
                 assert not rivals, f"entry {position} overwrote beside another overwrite, whose files stay: {rivals}"
             assert removed <= live.keys(), f"entry {position} removed what was gone: {sorted(removed - live.keys())}"
             live = {path: file for path, file in live.items() if path not in removed}

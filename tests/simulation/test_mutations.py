@@ -19,6 +19,8 @@ SOON_FOUND = (
     "a clean drops all entries of the log but the newest",
     "a clean ignores readers' leases",
     "a fill keeps the old file",
+    "positions of rows are one too high, and their keys are not compared",
+    "the range of a file is that of its first rows",
     "a lost fill drops its rows",
     "an answer is of the view's head",
     "a process that starts at a checkpoint treats it as the end of the log",
