@@ -219,7 +219,7 @@ BY_APPENDS = ("append", "delete")
 
 
 def overwrites_replace_what_their_base_held(storage: Storage) -> None:
-    """Each removed exactly the files that its scope held when it began; what it found there later has rows of appends."""
+    """Each removed exactly the files that its scope held when it began; what it found there later is of appends."""
     live: dict[str, Any] = {}
     added_at: dict[str, int] = {}
     states = [live]
