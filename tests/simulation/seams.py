@@ -11,7 +11,7 @@ import trio
 from tallymark.backends import Backend
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs import file_plan, keyed, lost_fills
+from tallymark.engine.jobs import changes, file_plan, lost_fills
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.rpc import server
@@ -67,7 +67,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             *((module, "check_may_block", lambda _: None) for module in (keys, locate)),
             (keys, "SEGMENT_BYTES", SEGMENT_BYTES),
             (locate, "SEGMENT_BYTES", SEGMENT_BYTES),
-            (keyed, "LOOKUP_BYTES", LOOKUP_BYTES),
+            (changes, "LOOKUP_BYTES", LOOKUP_BYTES),
             (log, "BODY_BYTES", scene.plan.body_bytes),
             (log, "VERIFY_AFTER_S", log.VERIFY_AFTER_S if scene.plan.seed % 2 else 0.0),
         ]:
