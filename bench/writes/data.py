@@ -49,7 +49,7 @@ class Data:
         own = range(self.partitions) if self.is_spread else range(task, self.partitions, self.tasks)
         days = [FIRST_DAY + timedelta(days=number) for number in own] or [FIRST_DAY]
         every = pa.array([number % len(days) for number in range(min(count, len(days)))], pa.int32())
-        drawn = pa.concat_arrays([every, _whole(count - len(every), len(days), seed=task).cast(pa.int32())])
+        drawn = pa.concat_arrays([every, whole(count - len(every), len(days), seed=task).cast(pa.int32())])
         return pa.table(
             {
                 "year": pa.array([day.year for day in days], pa.int32()).take(drawn),
@@ -62,29 +62,29 @@ class Data:
 
 def _events(task: int, count: int) -> pa.Table:
     first_us = round(datetime(2013, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-    at = pc.add(_whole(count, 86_400_000_000, seed=task), first_us)
+    at = pc.add(whole(count, 86_400_000_000, seed=task), first_us)
     return pa.table(
         {
             "id": pa.array(range(task * count, (task + 1) * count), pa.int64()),
             "at": at.cast(pa.timestamp("us", "UTC")),
-            "kind": pa.array(WORDS).take(_whole(count, len(WORDS), seed=task + 1)),
+            "kind": pa.array(WORDS).take(whole(count, len(WORDS), seed=task + 1)),
             "amount": pc.multiply(pc.random(count, initializer=task + 2), 1000.0),
-            "count": _whole(count, 1000, seed=task + 3).cast(pa.int32()),
-            "code": _digits(count, seed=task + 4),
+            "count": whole(count, 1000, seed=task + 3).cast(pa.int32()),
+            "code": digits(count, seed=task + 4),
         }
     )
 
 
-def _whole(count: int, below: int, *, seed: int) -> Any:
+def whole(count: int, below: int, *, seed: int) -> Any:
     return pc.floor(pc.multiply(pc.random(count, initializer=seed), float(below))).cast(pa.int64())
 
 
 def _text(count: int, *, seed: int) -> Any:
     """Of 67 characters that do not compress to nothing."""
-    a, b, c, d = (_digits(count, seed=seed + number) for number in range(4))
+    a, b, c, d = (digits(count, seed=seed + number) for number in range(4))
     return pc.binary_join_element_wise(a, b, c, d, "-")
 
 
-def _digits(count: int, *, seed: int) -> Any:
+def digits(count: int, *, seed: int) -> Any:
     """Text of 16 digits."""
-    return pc.utf8_lpad(_whole(count, 10**15, seed=seed).cast(pa.string()), 16, "0")
+    return pc.utf8_lpad(whole(count, 10**15, seed=seed).cast(pa.string()), 16, "0")

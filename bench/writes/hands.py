@@ -31,20 +31,27 @@ class Hands:
     """A worker for the block. Blocking calls."""
 
     def __init__(
-        self, name: str, conf: Mapping[str, str], environment: Mapping[str, str], log: Path, python: str
+        self,
+        name: str,
+        conf: Mapping[str, str],
+        environment: Mapping[str, str],
+        log: Path,
+        python: str,
+        module: str = "tallymark.bench.writes.worker",
     ) -> None:
         self.name = name
         self._conf = conf
         self._environment = environment
         self._log = log
         self._python = python
+        self._module = module
         self.spark = ""
         """The release of its Spark."""
 
     def __enter__(self) -> Self:
         with self._log.open("w") as log:
             self._process = subprocess.Popen(  # noqa: S603 our own program
-                [self._python, "-W", "ignore", "-m", "tallymark.bench.writes.worker"],
+                [self._python, "-W", "ignore", "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

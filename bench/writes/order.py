@@ -34,7 +34,7 @@ class Order:
     source: str
     """A folder of Parquet files, as Spark takes it."""
     target: str
-    mode: Literal["append", "overwrite"]
+    mode: Literal["append", "overwrite", "upsert"]
     partition_by: tuple[str, ...] = ()
     partition_overwrite: Literal["static", "dynamic"] = "static"
     codec: str = "zstd"
@@ -42,6 +42,10 @@ class Order:
     """What is killed while it is written."""
     sizes: FileSizes | None = None
     """None leaves them to the writer."""
+    record_key: str | None = None
+    """The column that identifies a row; the table is created with it, and an upsert goes by it."""
+    order_by: str | None = None
+    """The column that decides between two rows of one key."""
 
     def encode(self) -> str:
         return json.dumps(asdict(self))

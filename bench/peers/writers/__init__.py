@@ -21,6 +21,7 @@ _WRITERS: dict[str, Writer] = {
     "staging": S3ACommitter("staging"),
     "delta": Delta(),
     "hudi": Hudi("TIMELINE_SERVER_BASED"),
+    "hudi-bloom": Hudi("TIMELINE_SERVER_BASED", "BLOOM"),
     "hudi-direct": Hudi("DIRECT"),
 }
 

@@ -34,6 +34,8 @@ class Delta:
 
     def write(self, df: "DataFrame", order: Order) -> Figures:
         df.sparkSession.conf.set("spark.sql.parquet.compression.codec", order.codec)
+        if order.mode == "upsert":
+            return _merge(df, order)
         writing = df.write.format("delta").mode(order.mode)
         if order.mode == "overwrite":
             writing = writing.option("partitionOverwriteMode", order.partition_overwrite)
@@ -44,3 +46,13 @@ class Delta:
 
     def read(self, session: "SparkSession", target: str) -> "DataFrame":
         return session.read.format("delta").load(target)
+
+
+def _merge(df: "DataFrame", order: Order) -> Figures:
+    df.createOrReplaceTempView("changes")
+    df.sparkSession.sql(
+        f"MERGE INTO delta.`{order.target}` AS stored USING changes ON stored.{order.record_key} = "
+        f"changes.{order.record_key} WHEN MATCHED AND changes.{order.order_by} >= stored.{order.order_by} "
+        "THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    return {}

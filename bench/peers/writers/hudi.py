@@ -18,7 +18,8 @@ LOG = "spark.tallymark.bench.log"
 
 
 class Hudi:
-    """``bulk_insert`` for appends and ``insert_overwrite`` for overwrites, no record keys, sorted within tasks.
+    """``bulk_insert`` for appends and ``insert_overwrite`` for overwrites, sorted within tasks. No record keys, but
+    where rows are to be replaced by them: an ``upsert``, which finds them by one of Hudi's indexes.
 
     Without sorting a task would hold a file open for each partition, for which 1 GiB is too little. An append that is
     to leave files of certain sizes is an ``insert``, which looks for small files; ``bulk_insert`` does not.
@@ -30,9 +31,13 @@ class Hudi:
     sparks = ("3.5",)
     """That of Maven Central's newest bundle; it runs in a Python of its own (``--python hudi=PATH``)."""
 
-    def __init__(self, markers: Literal["TIMELINE_SERVER_BASED", "DIRECT"]) -> None:
+    def __init__(
+        self, markers: Literal["TIMELINE_SERVER_BASED", "DIRECT"], index: Literal["SIMPLE", "BLOOM"] = "SIMPLE"
+    ) -> None:
         self._markers = markers
-        self.title = f"Hudi {HUDI}" + (", direct markers" if markers == "DIRECT" else "")
+        self._index = index
+        own = ", direct markers" if markers == "DIRECT" else ", BLOOM index" if index == "BLOOM" else ""
+        self.title = f"Hudi {HUDI}{own}"
 
     def conf(self, scratch: Path) -> Mapping[str, str]:
         scratch.mkdir(parents=True, exist_ok=True)
@@ -50,7 +55,7 @@ class Hudi:
     def absence(self, case: WriteCase, _kind: str) -> str | None:
         if self._markers == "DIRECT" and case.name != "small-files":
             return "its markers are what the small files measure"
-        return None
+        return "its index is what upserts measure" if self._index == "BLOOM" else None
 
     def write(self, df: "DataFrame", order: Order) -> Figures:
         writing = df.write.format("hudi").options(**self._options(order, tasks=len(df.inputFiles())))
@@ -66,6 +71,8 @@ class Hudi:
         return session.read.format("hudi").load(target)
 
     def _operation(self, order: Order) -> str:
+        if order.mode == "upsert":
+            return "upsert"
         if order.mode == "append":
             return "bulk_insert" if order.sizes is None else "insert"
         return "insert_overwrite" if order.partition_overwrite == "dynamic" else "insert_overwrite_table"
@@ -73,6 +80,7 @@ class Hudi:
     def _options(self, order: Order, tasks: int) -> dict[str, str]:
         return {
             **_sizes(order.sizes),
+            **_keys(order, self._index),
             "hoodie.table.name": "bench",
             "hoodie.datasource.write.operation": self._operation(order),
             "hoodie.datasource.write.partitionpath.field": ",".join(order.partition_by),
@@ -85,6 +93,16 @@ class Hudi:
             "hoodie.metadata.enable": "false",
             "hoodie.embed.timeline.server": "true",
         }
+
+
+def _keys(order: Order, index: str) -> dict[str, str]:
+    if order.record_key is None or order.order_by is None:
+        return {}
+    return {
+        "hoodie.datasource.write.recordkey.field": order.record_key,
+        "hoodie.datasource.write.precombine.field": order.order_by,
+        "hoodie.index.type": index,
+    }
 
 
 def _sizes(sizes: FileSizes | None) -> dict[str, str]:

@@ -45,6 +45,10 @@ class Ours:
                 mode=order.mode,
                 partition_by=order.partition_by,
                 partition_overwrite=order.partition_overwrite if order.mode == "overwrite" else "static",
+                record_key=order.record_key,
+                order_by=order.order_by,
+                unique_in=None if order.record_key is None else "partition",
+                readers=None if order.record_key is None else "table",
                 markers=self._markers,
                 tasks=TaskSettings(compression=order.codec),  # type: ignore[arg-type]
                 sizing=_sizing(order.sizes),

@@ -1,0 +1,104 @@
+"""The memory of each task of an upsert, by the share of a file's rows that change: each in a process of its own."""
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+
+from tallymark.bench.results import column, percent, size
+from tallymark.bench.upserts.case import KEY, ORDER, UpsertCase
+from tallymark.bench.upserts.engine import InTurn, write
+from tallymark.bench.writes.order import Order
+from tallymark.bench.writes.process_tree import peak_bytes
+
+BAR_BYTES = 600 << 20
+
+SHARES = (0.01, 0.1, 0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRow:
+    title: str = column("")
+    file_bytes: int = column("file", size)
+    share: float = column("rows that change", percent)
+    before_bytes: int = column("before the task", size)
+    peak_bytes: int = column("peak", size)
+
+
+def tasks_memory(
+    folder: Path, rows: int, progress: Callable[[str], None] = lambda text: None, *, shares: Sequence[float] = SHARES
+) -> Sequence[MemoryRow]:
+    """Rewrite a file of so many rows, which is the table, in a new folder below this one for each share."""
+    found: list[MemoryRow] = []
+    for share in shares:
+        progress(f"upserts: memory of a task, {share:.0%} of {rows:,} rows")
+        here = folder / f"memory-{share}"
+        UpsertCase(name="A", rows=rows, batch=round(share * rows), files=1).write(here / "source")
+        found += anyio.run(_upserted, here, share, backend="trio")
+    return found
+
+
+async def _upserted(folder: Path, share: float) -> list[MemoryRow]:
+    def order(source: str, mode: Any) -> Order:
+        at, to = str(folder / "source" / source), str(folder / "table")
+        return Order(source=at, target=to, mode=mode, record_key=KEY, order_by=ORDER)
+
+    await write(order("table", "append"), InTurn())
+    [file] = (folder / "table").glob("*.parquet")
+    run = _Apart(folder)
+    await write(order("batch", "upsert"), run)
+    return [
+        MemoryRow(
+            title=f"{phase} task, {share:.0%}",
+            file_bytes=file.stat().st_size,
+            share=share,
+            before_bytes=before,
+            peak_bytes=peak,
+        )
+        for phase, (before, peak) in run.peaks.items()
+    ]
+
+
+class _Apart:
+    """Run tasks in processes, spawned and not forked, so that this one's memory does not count."""
+
+    def __init__(self, folder: Path) -> None:
+        self.peaks: dict[str, tuple[int, int]] = {}
+        """The greatest of each phase: before the task, and in all. Resident pages, shared ones included (VmHWM)."""
+        self._folder = folder
+
+    async def __call__(self, phase: str, task: Callable[..., Any], *given: Any) -> Any:
+        if phase in ("plan", "route"):  # the driver's
+            return await anyio.to_thread.run_sync(task, *given)
+        found, *peaks = await anyio.to_thread.run_sync(self._in_a_process, task, [*map(self._spooled, given)])
+        self.peaks[phase] = max(self.peaks.get(phase, (0, 0)), (peaks[0], peaks[1]), key=lambda pair: pair[1])
+        return found
+
+    def _spooled(self, given: Any) -> Any:
+        """Put rows in a file, from which the task has them batch by batch, as from its engine."""
+        if not isinstance(given, pa.Table):
+            return given
+        path = self._folder / "rows.arrow"
+        with pa.ipc.new_stream(str(path), given.schema) as writer:
+            writer.write_table(given, max_chunksize=10_000)
+        return path
+
+    @staticmethod
+    def _in_a_process(task: Callable[..., Any], given: Sequence[Any]) -> tuple[Any, int, int]:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
+            return processes.submit(_task, task, given).result()
+
+
+def _task(task: Callable[..., Any], given: Sequence[Any]) -> tuple[Any, int, int]:
+    before = _peak()
+    return task(*given), before, _peak()
+
+
+def _peak() -> int:
+    return peak_bytes(Path("/proc/self/status"))
