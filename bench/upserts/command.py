@@ -17,10 +17,10 @@ ROWS_OF_A_FILE = 3_300_000
 
 METHOD = """\
 Each side has a process of its own, those with Spark a warm session, local[{cores}], 4 GiB for the JVM, and a table on
-local disk that it has made in four files. A round has of each side an upsert of the batch, one of a single row to a
-table of 1,000 rows, and of ours an append of the new rows with sizes planned, each to a copy of the table, beginning
-with another each time; {rounds} rounds, after {warm_up} to warm up. The floor decodes and encodes the files that have a
-row of the batch. CPU: user and system seconds of the side's whole process tree. "net" is without that of the single
+local disk that it has made in four files. A round has of each side an upsert of the batch and one of a single row to a
+table of 1,000 rows, and of ours such appends with sizes planned, each to a copy of the table, beginning with another
+each time; {rounds} rounds, after {warm_up} to warm up. The floor decodes and encodes the files that have a row of the
+batch. CPU: user and system seconds of the side's whole process tree. "net" is without that of the same write of one
 row. Shown are medians; ratios are taken within a round, with the interval that holds their median with 95 % (under 6
 rounds the smallest and the largest). Tables have {rows:,} rows: below some millions, fixed costs decide."""
 

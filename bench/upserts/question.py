@@ -17,7 +17,7 @@ from tallymark.bench.results import Chart, Table, column, number, seconds, size
 from tallymark.bench.upserts.case import UpsertCase
 from tallymark.bench.upserts.growth import grown
 from tallymark.bench.upserts.memory import BAR_BYTES, tasks_memory
-from tallymark.bench.upserts.step import NAMES, ONE_ROW, OWN, SIZED, Step, own_hands, steps, verdict
+from tallymark.bench.upserts.step import APPEND, NAMES, ONE_ROW, OWN, Step, own_hands, steps, verdict
 from tallymark.bench.writes.hands import Hands, SideFailed
 from tallymark.bench.writes.order import Done
 from tallymark.bench.writes.place import local
@@ -103,7 +103,7 @@ def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
         for case in asked.cases:
             case.write(sources)
             sides = {side: hands[side] for side in asked.sides if side in hands and side not in case.absent}
-            absent = {writer(side).title: reason for side, reason in found.absent.items()}
+            absent = {_title(side): reason for side, reason in found.absent.items()}
             taken = _taken(case, sides, sources, Path(place.url, "tables"), method, absent, progress)
             shutil.rmtree(sources)
             yield from shown(case, taken, absent)
@@ -146,8 +146,11 @@ def _taken(
 
 def _title(name: str) -> str:
     side, _, step = name.partition(": ")
-    title = {"engine": "Tallymark's engine", "floor": "floor"}.get(side)
-    return f"{title or writer(side).title}{step and f', {step}'}"
+    if side in OWN:
+        title = OWN[side]
+    else:
+        title = writer(side).title + "".join(f" on Spark {spark}" for spark in writer(side).sparks)
+    return f"{title}{step and f', {step}'}"
 
 
 def shown(case: UpsertCase, taken: Taken, absent: Mapping[str, str]) -> Iterator[Table]:
@@ -187,24 +190,28 @@ def _row(case: UpsertCase, side: str, taken: Taken) -> UpsertRow:
 def _bar(case: UpsertCase, side: str, taken: Taken) -> tuple[str | None, Estimate | None]:
     """Return the bar that the side is held to, or ours beside it, and the share of it that is taken."""
     floor, net, ours = _cpu("floor", taken), _net(side, taken), _net("ours", taken)
-    appended = _net(f"{side}: {SIZED}", taken, side) or [0.0] * len(floor)
+    appended = _net(f"{side}: {APPEND}", taken) or [0.0] * len(floor)
     if side == "ours" and floor:
         bar = [case.floors * least + case.appends * own for least, own in zip(floor, appended, strict=True)]
-        return f"{case.floors:g} floors + {case.appends:g} appends: {seconds(median(bar))}", compare(net, bar).ratio
+        return f"{case.floors:g} floors + {case.appends:g} appends: {seconds(median(bar))}", _share(net, bar)
     if side == "engine" and floor:
         lookups = [float(each.figures.get("lookup_s", 0.0)) for each in taken[side]]
         bar = [ENGINE_BAR * sum(parts) for parts in zip(floor, lookups, appended, strict=True)]
-        return f"{ENGINE_BAR:g} (floor + lookup + append): {seconds(median(bar))}", compare(net, bar).ratio
+        return f"{ENGINE_BAR:g} (floor + lookup + append): {seconds(median(bar))}", _share(net, bar)
     if side not in OWN and ours:
         share = case.delta_max if side == "delta" else case.hudi_max
-        return f"Tallymark: {share:g} of it", compare(ours, [share * each for each in net]).ratio
+        return f"Tallymark: {share:g} of it", _share(ours, [share * each for each in net])
     return None, None
 
 
-def _net(name: str, taken: Taken, side: str = "") -> list[float]:
-    """Return the CPU of each round's write without that of the same side's upsert of one row."""
-    one = _cpu(f"{side or name}: {ONE_ROW}", taken)
-    found = _cpu(name, taken)
+def _share(net: Sequence[float], bar: Sequence[float]) -> Estimate | None:
+    """Return the share of the bar; None where fixed costs leave nothing of it."""
+    return compare(net, bar).ratio if min(bar) > 0 else None
+
+
+def _net(name: str, taken: Taken) -> list[float]:
+    """Return the CPU of each round's write without that of the same write of one row."""
+    one, found = _cpu(f"{name}: {ONE_ROW}", taken), _cpu(name, taken)
     return [all_ - fixed for all_, fixed in zip(found, one, strict=True)] if one and found else found
 
 

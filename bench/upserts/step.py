@@ -1,5 +1,5 @@
-"""What a side does in a round: its upsert, one of a single row, and the engine and ours an append of the new rows, each
-to a copy of a table that the side has made.
+"""What a side does in a round, each to a copy of a table that it has made: an upsert of the batch and one of a single
+row; the engine and ours, too, an append of the new rows and one of a single row.
 """
 
 import os
@@ -19,11 +19,11 @@ from tallymark.engine.settings import SizingSettings
 
 NAMES = ("engine", "ours", "delta", "hudi", "hudi-bloom", "floor")
 
-OWN = ("engine", "floor")
-"""Sides without Spark."""
+OWN = {"engine": "Tallymark's engine", "floor": "floor"}
+"""Titles of the sides without Spark."""
 
-ONE_ROW, SIZED = "one row", "append"
-"""Steps beside the upsert, which has no name of its own."""
+ONE_ROW, APPEND = "one row", "append"
+"""Further names of a step; an upsert of the batch has none."""
 
 _DEFAULTS = SizingSettings()
 _SIZES = FileSizes(
@@ -75,7 +75,9 @@ def steps(case: UpsertCase, hands: Hands, sources: Path, folder: Path) -> Iterat
         return
     yield Step(f"{hands.name}: {ONE_ROW}", hands, order("one", "small", "upsert"), SMALL_ROWS)
     if inserted and hands.name in ("engine", "ours"):
-        yield Step(f"{hands.name}: {SIZED}", hands, order("inserts", "table", "append", _SIZES), case.rows + inserted)
+        name = f"{hands.name}: {APPEND}"
+        yield Step(name, hands, order("inserts", "table", "append", _SIZES), case.rows + inserted)
+        yield Step(f"{name}: {ONE_ROW}", hands, order("one", "small", "append", _SIZES), SMALL_ROWS + 1)
 
 
 @contextmanager

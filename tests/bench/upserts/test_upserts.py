@@ -34,7 +34,12 @@ def test_engine_and_floor_are_measured_and_nothing_remains(tmp_path):
     times, taken, phases = json.loads(saved.read_text())["tables"]
     assert ([row["side"] for row in times["rows"]], times["absent"]) == (["engine", "floor"], {})
     assert min(row["written_bytes"] for row in taken["rows"]) > 0
-    assert [row["title"] for row in phases["rows"] if row["write_s"]] == ["upsert", "one row", "append"]
+    assert [row["title"] for row in phases["rows"] if row["write_s"]] == [
+        "upsert",
+        "one row",
+        "append",
+        "append: one row",
+    ]
 
 
 @pytest.mark.slow  # a table of 400 files
@@ -73,9 +78,11 @@ def test_bars_are_net_of_one_row_and_by_the_floor_and_the_append_of_the_same_rou
         "engine": done(7.0, lookup_s=1.0),
         "engine: one row": done(1.0),
         "engine: append": done(2.0),
+        "engine: append: one row": done(1.0),
         "ours": done(9.0),
         "ours: one row": done(1.0),
         "ours: append": done(3.0),
+        "ours: append: one row": done(1.0),
         "delta": done(42.0),
         "delta: one row": done(2.0),
         "hudi": done(20.0),
