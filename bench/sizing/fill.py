@@ -1,8 +1,6 @@
 """The memory that one task takes to fill a large file: the task in a process of its own, and its peak out of /proc."""
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from tallymark.bench.folder import new_folder
-from tallymark.bench.writes.process_tree import peak_bytes
+from tallymark.bench.writes.apart import run_apart
 from tallymark.engine.settings import MarkerSettings, SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
@@ -120,25 +118,16 @@ async def _filled(folder: Path, rows: Rows, share: float) -> FillMemory:
     most = round(size * GROWN)
     then = SizingSettings(max_file_bytes=most, small_file_bytes=most, rewrite_budget=BUDGET)
     others = frozenset(file.path for file in files if file is not old)
-    written = await _append(table, rows, round(INSERTED * old.rows), then, fill=old, but=others)
-    [new] = written.report.files
+    report, before, peak = await _append(table, rows, round(INSERTED * old.rows), then, fill=old, but=others)
+    [new] = report.files
     assert new.rewritten_bytes == old.bytes, "the file was filled"
     return FillMemory(
         rows=rows.kind,
         old_bytes=old.bytes,
         new_bytes=new.bytes,
-        before_bytes=written.before_bytes,
-        peak_bytes=written.peak_bytes,
+        before_bytes=before,
+        peak_bytes=peak,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """By a task's process."""
-
-    report: TaskReport
-    before_bytes: int
-    peak_bytes: int
 
 
 async def _append(
@@ -149,7 +138,7 @@ async def _append(
     *,
     fill: DataFile | None = None,
     but: frozenset[str] = frozenset(),
-) -> _Written:
+) -> tuple[TaskReport, int, int]:
     markers = MarkerSettings(kind="direct")
     async with table.write(schema=rows.schema, mode="append", markers=markers, sizing=sizing) as job:
         planned = None
@@ -158,22 +147,10 @@ async def _append(
                 incoming=(IncomingRows("", count, round(INSERTED * fill.plain_bytes)),), taken=but
             )
             [planned] = (await job.size(profile)).files
-        written = await anyio.to_thread.run_sync(_in_a_process, job.ticket, rows, count, planned)
-        await job.commit([written.report])
+        written = await anyio.to_thread.run_sync(run_apart, _task, job.ticket, rows, count, planned)
+        await job.commit([written[0]])
     return written
 
 
-def _in_a_process(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> _Written:
-    """Run in a separate process, spawned and not forked, so that this one's memory does not count."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
-        return processes.submit(_task, ticket, rows, count, planned).result()
-
-
-def _task(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> _Written:
-    before = _peak()
-    report = write_task(ticket, rows.batches(count), task=0, planned=() if planned is None else (planned,))
-    return _Written(report, before, _peak())
-
-
-def _peak() -> int:
-    return peak_bytes(Path("/proc/self/status"))
+def _task(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> TaskReport:
+    return write_task(ticket, rows.batches(count), task=0, planned=() if planned is None else (planned,))

@@ -1,8 +1,6 @@
 """The memory of each task of an upsert, by the share of a file's rows that change: each in a process of its own."""
 
-import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,8 @@ import pyarrow as pa
 from tallymark.bench.results import column, percent, size
 from tallymark.bench.upserts.case import KEY, ORDER, UpsertCase
 from tallymark.bench.upserts.engine import InTurn, write
+from tallymark.bench.writes.apart import run_apart
 from tallymark.bench.writes.order import Order
-from tallymark.bench.writes.process_tree import peak_bytes
 
 BAR_BYTES = 600 << 20
 
@@ -66,18 +64,19 @@ async def _upserted(folder: Path, share: float) -> list[MemoryRow]:
 
 
 class _Apart:
-    """Run tasks in processes, spawned and not forked, so that this one's memory does not count."""
+    """Run each task in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.peaks: dict[str, tuple[int, int]] = {}
-        """The greatest of each phase: before the task, and in all. Resident pages, shared ones included (VmHWM)."""
+        """The greatest of each phase: before the task, and in all."""
         self._folder = folder
 
     async def __call__(self, phase: str, task: Callable[..., Any], *given: Any) -> Any:
         if phase in ("plan", "route"):  # the driver's
             return await anyio.to_thread.run_sync(task, *given)
-        found, *peaks = await anyio.to_thread.run_sync(self._in_a_process, task, [*map(self._spooled, given)])
-        self.peaks[phase] = max(self.peaks.get(phase, (0, 0)), (peaks[0], peaks[1]), key=lambda pair: pair[1])
+        found, before, peak = await anyio.to_thread.run_sync(run_apart, task, *map(self._spooled, given))
+        if peak > self.peaks.get(phase, (0, 0))[1]:
+            self.peaks[phase] = before, peak
         return found
 
     def _spooled(self, given: Any) -> Any:
@@ -88,17 +87,3 @@ class _Apart:
         with pa.ipc.new_stream(str(path), given.schema) as writer:
             writer.write_table(given, max_chunksize=10_000)
         return path
-
-    @staticmethod
-    def _in_a_process(task: Callable[..., Any], given: Sequence[Any]) -> tuple[Any, int, int]:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
-            return processes.submit(_task, task, given).result()
-
-
-def _task(task: Callable[..., Any], given: Sequence[Any]) -> tuple[Any, int, int]:
-    before = _peak()
-    return task(*given), before, _peak()
-
-
-def _peak() -> int:
-    return peak_bytes(Path("/proc/self/status"))

@@ -8,6 +8,7 @@
     session        a side's jars and settings    killer         what ends a write half way, for the question killed
     hands          the parent's end of a worker  worker         a side's process and its Spark session
     order          messages of a worker          process_tree   its CPU
+    apart          memory of a call
 
 The writers stand in ``bench/peers/writers``, one file each. Spark is imported in the workers only.
 """
