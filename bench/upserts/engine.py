@@ -146,8 +146,7 @@ def rewrite(path: Path) -> None:
     source = pq.ParquetFile(path)
     groups = range(source.num_row_groups)
     first = source.read_row_group(0, use_threads=False)
-    with path.with_name(f"new-{path.name}").open("wb") as sink:
-        writer = parquet_writer(sink, first.schema, TaskSettings(), first)
-        for number in groups:
-            writer.write_table(source.read_row_group(number, use_threads=False) if number else first)
-        writer.close()
+    with parquet_writer(str(path.with_name(f"new-{path.name}")), first.schema, TaskSettings(), first) as writer:
+        writer.write_table(first)
+        for number in groups[1:]:
+            writer.write_table(source.read_row_group(number, use_threads=False))
