@@ -9,11 +9,13 @@ import anyio
 import anyio.to_thread
 import pyarrow as pa
 
+import tallymark
 from tallymark.bench.results import column, percent, size
 from tallymark.bench.upserts.case import KEY, ORDER, UpsertCase
 from tallymark.bench.upserts.engine import InTurn, write
 from tallymark.bench.writes.apart import run_apart
 from tallymark.bench.writes.order import Order
+from tallymark.engine.upsert.locate import hit_schema
 
 BAR_BYTES = 600 << 20
 
@@ -74,7 +76,11 @@ class _Apart:
     async def __call__(self, phase: str, task: Callable[..., Any], *given: Any) -> Any:
         if phase in ("plan", "route"):  # the driver's
             return await anyio.to_thread.run_sync(task, *given)
+        if phase == "lookup":
+            task, given = _locate, (self._folder / "hits.arrow", *given)
         found, before, peak = await anyio.to_thread.run_sync(run_apart, task, *map(self._spooled, given))
+        if isinstance(found, Path):
+            found = pa.ipc.open_stream(pa.memory_map(str(found))).read_all().to_batches()
         if peak > self.peaks.get(phase, (0, 0))[1]:
             self.peaks[phase] = before, peak
         return found
@@ -87,3 +93,11 @@ class _Apart:
         with pa.ipc.new_stream(str(path), given.schema) as writer:
             writer.write_table(given, max_chunksize=10_000)
         return path
+
+
+def _locate(path: Path, ticket: tallymark.WriteTicket, lookup: tallymark.Lookup, backend: Any) -> Path:
+    """Put hits in a file batch by batch, as they go to an engine."""
+    with pa.ipc.new_stream(str(path), hit_schema(ticket)) as writer:
+        for batch in tallymark.locate_task(ticket, lookup, backend=backend):
+            writer.write_batch(batch)
+    return path
