@@ -55,12 +55,12 @@ class UpsertRow:
     cpu_s: float = column("CPU", seconds)
     jvm_s: float | None = column("JVM", seconds)
     python_s: float | None = column("Python", seconds)
-    one_row_s: float | None = column("CPU of one row", seconds)
+    one_row_s: float | None = column("one row", seconds)
     net_s: float = column("net", seconds)
-    of_floor: Estimate | None = column("net / floor")
+    of_floor: Estimate | None = column("net / floor", lambda share: f"{share.value:.2f}")
     bar: str | None = column("bar, net")
     of_bar: Estimate | None = column("of the bar (95 %)")
-    is_in_bar: str | None = column("in the bar")
+    is_in_bar: str | None = column("in it")
     writes: Mapping[str, object]
     """All of them, by step."""
 
@@ -197,7 +197,7 @@ def _bar(case: UpsertCase, side: str, taken: Taken) -> tuple[str | None, Estimat
     if side == "engine" and floor:
         lookups = [float(each.figures.get("lookup_s", 0.0)) for each in taken[side]]
         bar = [ENGINE_BAR * sum(parts) for parts in zip(floor, lookups, appended, strict=True)]
-        return f"{ENGINE_BAR:g} (floor + lookup + append): {seconds(median(bar))}", _share(net, bar)
+        return f"{ENGINE_BAR:g} (floor, lookup, append): {seconds(median(bar))}", _share(net, bar)
     if side not in OWN and ours:
         share = case.delta_max if side == "delta" else case.hudi_max
         return f"Tallymark: {share:g} of it", _share(ours, [share * each for each in net])
