@@ -27,7 +27,7 @@ from tallymark.engine.instants.finish import Progress
 from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs.delete import delete_rows
+from tallymark.engine.jobs.delete import delete_rows, purge_older
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.open_job import JobOptions, open_job
 from tallymark.engine.jobs.prepare import prepare_table, read_properties
@@ -203,6 +203,7 @@ class Table:
         *,
         txn: str | None = None,
         only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        purge: bool = False,
         concurrency: int = DELETE_CONCURRENCY,
         tasks: TaskSettings | None = None,
     ) -> WriteResult:
@@ -211,6 +212,9 @@ class Table:
         The grammar is a part of SQL (docs/upserting.md); rows for which the predicate is null stay. Files whose
         partition or key range proves that all rows match, or none, are not read. Of the others the columns of the
         predicate are, and those with rows of both kinds are rewritten. Where nothing matches, an empty commit remains.
+
+        Older versions of a table with ``readers="table"`` have the rows until their retention is over. ``purge`` ends
+        it for all of them after the commit, as ``purged`` does.
 
         ``concurrency`` is the number of tasks that run at once, in threads of this process. Each takes about 500 MB
         while it rewrites files. ``txn`` and ``only_partitions`` are those of ``write``.
@@ -225,7 +229,18 @@ class Table:
         _check_concurrency(concurrency)
         options: WriteOptions = {"where": where, "txn": txn, "only_partitions": only_partitions}
         async with self.write(mode="delete", tasks=tasks, **options) as job:
-            return job.committed or await delete_rows(job, self._backend, concurrency=concurrency)
+            result = job.committed or await delete_rows(job, self._backend, concurrency=concurrency)
+        return await self.purged(result) if purge else result
+
+    async def purged(self, result: WriteResult) -> WriteResult:
+        """End the retention of every older version of the table, so that no file of it has rows that were deleted.
+
+        Return the result of the delete. Its ``pending`` is None if nothing remains; otherwise it states what does, such
+        as files that the lease of a reader protects. Queries that read an older version without a lease fail. The
+        ranges of keys of those files remain in the log until it is archived.
+        """
+        properties = await self._properties()
+        return await purge_older(self._handle(properties), properties, result)
 
     async def plan_delete(
         self,

@@ -133,6 +133,7 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
         replaced_by=replaced_by,
         is_there=await _is_there(handle.backend, path),
         retained_until=None if replaced_by is None else await _retained_until(handle, properties, replaced_by[0]),
+        remover=remover,
         writer=writer,
         is_marked=marked is not None,
         fenced_until=await _fenced_until(handle, path, instant) if instant and is_decided_without else None,

@@ -143,6 +143,8 @@ class FileFacts:
     """The file as that entry names it among those it added; of an archived one, as the table contains it now."""
     replaced_by: tuple[int, LogEntry] | None
     is_there: bool
+    remover: str | None
+    """The instant that deletes the file, or has done so; None while there is none."""
     retained_until: float | None
     """Time until which it is retained for readers of older positions, in seconds since the epoch by the store's
     clock.
@@ -218,7 +220,7 @@ def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
         position=position,
         why=f"It was committed at position {added_at}, and {shown_end(file, position, entry)}. No reader of the table "
         "as it is sees it, only readers of the plain directory.",
-        next="It has been deleted since.",
+        next=f"It has been deleted since, by instant {facts.remover}.",
         rows=file.rows,
         bytes=file.bytes,
     )

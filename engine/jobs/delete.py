@@ -5,19 +5,24 @@ that one task rewrites and its write buffers.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import anyio
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
+from tallymark.backends.errors import BackendError
+from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance.clean import clean
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.upsert.locate import Lookup, hit_counts, locate_task
 from tallymark.engine.upsert.routing import deletes_in
 
@@ -34,6 +39,28 @@ async def delete_rows(job: WriteJob, backend: Backend, *, concurrency: int) -> W
 
     await concurrently(rewrite, enumerate(tasks_of(plan, task_bytes=ticket.max_file_bytes)), limit=concurrency)
     return await job.commit(reports)
+
+
+async def purge_older(handle: TableHandle, properties: TableProperties, result: WriteResult) -> WriteResult:
+    """End the retention of every older version of the table, and return the result, which states what remains of them.
+
+    The delete is committed: what fails here is also stated in the result.
+    """
+    if properties.readers == "directory":  # it has no older versions
+        return result
+    try:
+        cleaned = await clean(handle, properties, 0, None)
+    except BackendError as error:
+        return _unpurged(result, str(error))
+    if not cleaned.held_files:
+        return result
+    readers = ", ".join(f"process {reader.process.pid} on {reader.process.host}" for reader in cleaned.readers)
+    return _unpurged(result, f"{cleaned.held_files:,} replaced files remain for {readers}")
+
+
+def _unpurged(result: WriteResult, reason: str) -> WriteResult:
+    left = f"older versions may still have the rows ({reason}): clean the table with retain_hours=0 later"
+    return replace(result, pending="; ".join(filter(None, [result.pending, left])))
 
 
 async def count_matches(

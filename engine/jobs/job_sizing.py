@@ -108,7 +108,7 @@ class JobSizing:
         return SizingSummary(
             planned_files=len(self._plan.files),
             planned_bytes=self._plan.bytes,
-            planned_fills=len(self._plan.fills),
+            planned_fills=sum(file.fill is not None and not file.updates for file in self._plan.files),
             filled_files=len(self._fills),
             rewritten_bytes=sum(file.bytes for file in self.filled),
             lost_fills=self._lost,

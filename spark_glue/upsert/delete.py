@@ -43,6 +43,7 @@ def delete(
     where: str,
     txn: str | None = None,
     only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+    purge: bool = False,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
     service: ServiceSettings | None = None,
@@ -54,8 +55,9 @@ def delete(
 
     As ``Table.delete``, with Spark's tasks: files that cannot have such rows are not read, those of which all rows
     match are removed, and only those with rows of both kinds are rewritten. The grammar is a part of Spark's SQL
-    (docs/upserting.md); rows for which the predicate is null stay. After a conflict the whole job runs again, at most
-    ``attempts`` times in all. The other keywords are those of ``write``.
+    (docs/upserting.md); rows for which the predicate is null stay. ``purge`` also deletes older versions of a table
+    with ``readers="table"``, which have the rows: the result's ``pending`` states what remains of them. After a
+    conflict the whole job runs again, at most ``attempts`` times in all. The other keywords are those of ``write``.
 
     Raises:
         InvalidRequest: ``where`` does not fit the table, rows outside of ``only_partitions`` match, or the txn was
@@ -87,7 +89,8 @@ def delete(
                     reports = _rewritten(spark, job, portal, written)
                 return portal.call(job.commit, reports)
 
-        return retried(run, attempts)
+        result = retried(run, attempts)
+        return portal.call(table.purged, result) if purge else result
 
 
 def _rewritten(spark: SparkSession, job: WriteJob, portal: BlockingPortal, written: Written | None) -> list[TaskReport]:

@@ -37,4 +37,13 @@ def test_a_where_that_does_not_fit_and_a_txn_of_a_dry_run_are_refused(tmp_path):
         "tallymark: where='mont = 1', character 1: 'mont' is not a column; is it 'month'?\n",
     )
     assert run("delete", tmp_path).exit_code == 2
-    assert run("delete", tmp_path, "--where", "month = 1", "--dry-run", "--txn", "a:1").exit_code == 2
+    for option in (["--txn", "a:1"], ["--purge"]):
+        assert run("delete", tmp_path, "--where", "month = 1", "--dry-run", *option).exit_code == 2
+
+
+def test_a_purge_deletes_older_versions(tmp_path):
+    write(tmp_path, 1, 2, readers="table")
+    before = data_files(tmp_path)
+    document = run_json("delete", tmp_path, "--where", "flight < 102", "--purge")
+    assert (document["deleted"], document["pending"]) == (2, None)
+    assert len(before - data_files(tmp_path)) == 1

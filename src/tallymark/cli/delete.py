@@ -47,6 +47,8 @@ class DeleteDocument(TypedDict):
     looked_up_files: int
     """Files whose columns were read to find the rows."""
     looked_up_bytes: int
+    pending: str | None
+    """What could not be done after the commit; with --purge, also what remains of older versions."""
     files: list[MatchedFileFields]
     """Files with rows that match; only in a dry run."""
 
@@ -56,16 +58,17 @@ class DeleteDocument(TypedDict):
 @click.option("--where", required=True, metavar="PREDICATE", help='Rows to delete, such as "user_id = 7".')
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @click.option("--txn", metavar="NAME:BATCH", help="Delete once under this name, however often the command is run.")
-def delete(at: Place, where: str, dry_run: bool, txn: str | None) -> None:
+@click.option("--purge", is_flag=True, help="Also delete all older versions of the table, which may have the rows.")
+def delete(at: Place, where: str, dry_run: bool, txn: str | None, purge: bool) -> None:
     """Delete the rows that match a predicate.
 
     Files all of whose rows match are removed, and others with such rows are rewritten. Rows for which the predicate is
     null stay.
     """
-    if dry_run and txn is not None:
-        raise click.UsageError("--txn commits a delete under that name, and --dry-run commits none: leave one out.")
-    act = functools.partial(plan_rows, where=where) if dry_run else functools.partial(delete_rows, where=where, txn=txn)
-    answer(at, act, show_delete)
+    if dry_run and (purge or txn is not None):
+        raise click.UsageError("--dry-run commits nothing, and --txn and --purge are of a commit: leave one out.")
+    delete = functools.partial(delete_rows, where=where, txn=txn, purge=purge)
+    answer(at, functools.partial(plan_rows, where=where) if dry_run else delete, show_delete)
 
 
 async def plan_rows(table: "Table", where: str) -> DeleteDocument:
@@ -79,14 +82,15 @@ async def plan_rows(table: "Table", where: str) -> DeleteDocument:
         dry_run=True,
         instant=None,
         is_rerun=False,
+        pending=None,
         removed_files=len(plan.removed),
         rewritten_files=len(plan.rewritten),
         files=[document_of(MatchedFileFields, file, deleted=rows) for file, rows in found],
     )
 
 
-async def delete_rows(table: "Table", where: str, txn: str | None) -> DeleteDocument:
-    result = await table.delete(where, txn=txn)
+async def delete_rows(table: "Table", where: str, txn: str | None, purge: bool) -> DeleteDocument:
+    result = await table.delete(where, txn=txn, purge=purge)
     return document_of(
         DeleteDocument,
         result.changes,
@@ -96,6 +100,7 @@ async def delete_rows(table: "Table", where: str, txn: str | None) -> DeleteDocu
         instant=result.instant,
         position=result.position,
         is_rerun=result.is_rerun,
+        pending=result.pending,
         files=[],
     )
 
@@ -109,6 +114,8 @@ def show_delete(page: "Console", document: DeleteDocument) -> None:
     page.print(f"{document['removed_files']:,} files removed whole, {shown_bytes(document['removed_bytes'])}.")
     page.print(f"{document['rewritten_files']:,} files rewritten, {shown_bytes(document['rewritten_bytes'])}.")
     page.print(f"{document['looked_up_files']:,} files looked up, {shown_bytes(document['looked_up_bytes'])}.")
+    if document["pending"]:
+        page.print(f"Pending: {document['pending']}.")
     if document["files"]:
         rows = [
             (file["path"], f"{file['deleted']:,}", f"{file['rows']:,}", shown_bytes(file["bytes"]))

@@ -110,6 +110,8 @@ async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store)
     await table(store.backend).clean(retain_hours=0)
     after = await explained(store, path)
     assert (after.fate, after.is_there, after.until, after.command) == ("replaced", False, None, None)
+    (_, clean) = (await table(store.backend).timeline())[-1]
+    assert after.next == f"It has been deleted since, by instant {clean.instant}."
 
 
 @on_both_loops

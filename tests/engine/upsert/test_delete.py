@@ -1,5 +1,6 @@
 """Deletes by predicate, whole: what the table holds afterwards, and what was read for it."""
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,7 +27,7 @@ from tallymark.engine.upsert.routing import routed
 from tests.engine.jobs.scene import die
 from tests.engine.upsert.scene import KEYED, PEOPLE, changed, in_thread, people, person, rows_of, table_at
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend
+from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
 from tests.support.predicates import SCHEMA, Row, Where, batch_of, rows, wheres
 from tests.table_invariants import table_is_at_rest
@@ -279,6 +280,39 @@ async def test_replaced_files_are_deleted_or_retained_as_the_table_was_made(stor
         assert len(before & {entry.path async for entry in backend.list("")}) == left
         if left:
             assert {file.path for file in (await table_at(backend).snapshot(as_of=1)).files} == before
+
+
+@on_both_loops
+async def test_a_purge_leaves_no_file_that_has_had_the_rows_but_for_readers(storage):
+    table = table_at(storage)
+    await changed(storage, person(1), person(2), **{**BY_LAND, "readers": "table"})
+    await changed(storage, person(1), person(3), mode="overwrite")
+    async with table.reading() as view:
+        held = {file.path for file in view.files}
+        await changed(storage, person(1), person(4), mode="overwrite")
+        result = await table.delete("id = 1", purge=True, txn="gdpr:1")
+        assert f"remain for process {os.getpid()}" in str(result.pending)
+        left = {entry.path async for entry in storage.list("") if entry.path.endswith(".parquet")}
+        assert left >= held
+    again = await table.delete("id = 1", purge=True, txn="gdpr:1")
+    assert (again.is_rerun, again.pending) == (True, None)
+    left = {entry.path async for entry in storage.list("") if entry.path.endswith(".parquet")}
+    assert left == {file.path for file in (await table.snapshot()).files}
+    assert await ids_of(storage) == [4]
+
+
+@on_both_loops
+async def test_a_purge_that_fails_is_stated_in_the_result():
+    storage = FaultyBackend(MemoryBackend())
+    await changed(storage, person(1), person(2), **{**BY_LAND, "readers": "table"})
+    result = await table_at(storage).delete("id = 1")
+    storage.add(lost_request("list"))
+    purged = await table_at(storage).purged(result)
+    assert "may still have the rows (the request was lost): clean the table with retain_hours=0 later" in str(
+        purged.pending
+    )
+    storage.heal()
+    assert (await table_at(storage).purged(result)).pending is None
 
 
 @on_both_loops

@@ -42,6 +42,8 @@ async def test_an_upsert_replaces_rows_of_known_keys_and_adds_the_others(storage
     assert found is not None
     assert (found.inserted, found.updated, found.deleted, found.ignored, found.superseded) == (1, 1, 0, 0, 0)
     assert (found.looked_up_files, found.rewritten_files, result.removed_files, result.rows) == (1, 1, 1, 2)
+    assert result.sizing is not None
+    assert (result.sizing.planned_fills, result.sizing.filled_files) == (0, 0), "it is rewritten for its updates"
 
 
 @on_both_loops
