@@ -1,4 +1,4 @@
-"""Writes of all modes, one after the other and two at once, against a model: the rows as a list.
+"""Writes of all modes, one after the other, two at once and dying on the way, against a model: the rows as a list.
 
 Files are tiny, so that partitions have several of them and inserts are divided. Appends may double keys.
 """
@@ -6,6 +6,7 @@ Files are tiny, so that partitions have several of them and inserts are divided.
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tallymark.backends import Backend
+from tallymark.backends.errors import BackendError
 from tallymark.backends.local import LocalBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import ConflictError, InvalidRequest
@@ -29,8 +31,10 @@ from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.tasks.task_writer import write_task
+from tests.engine.jobs.scene import die
 from tests.engine.upsert.scene import KEYED, PEOPLE, Changing, changing, in_thread, people, rows_of, table_at
 from tests.support.examples import examples
+from tests.support.faulty import FaultyBackend
 
 IDS = range(8)
 LANDS = ("A", "B")
@@ -49,11 +53,17 @@ class Write:
     flags: tuple[bool, ...] = ()
     keep: bool = False
     land: str | None = None
-    """Of an overwrite, the partition that is replaced; None for the whole table."""
+    """The partition that an overwrite replaces, or in which a delete by predicate finds rows; None for all."""
     is_sized: bool = False
     """Of an append, whether it fills small files."""
     task_bytes: int = 1
     key_tasks: int = 1
+
+    @property
+    def where(self) -> str:
+        """The predicate of the mode ``where``: the ids of the rows."""
+        ids = ", ".join(str(id_) for id_, *_ in self.rows)
+        return f"id IN ({ids})" + ("" if self.land is None else f" AND NOT land <> '{self.land}'")
 
     @property
     def is_keyed(self) -> bool:
@@ -72,6 +82,14 @@ class Race:
 
     slow: Write
     quick: Write
+    pause: int
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A write by key whose driver dies before this step."""
+
+    write: Write
     pause: int
 
 
@@ -95,6 +113,9 @@ class Model:
         batch = write.batch()
         if write.mode == "append":
             return [self.rows + batch]
+        if write.mode == "where":
+            ids = {row["id"] for row in batch}
+            return [[row for row in self.rows if row["id"] not in ids or write.land not in (None, row["land"])]]
         if write.mode == "overwrite":
             return [[row for row in self.rows if write.land not in (None, row["land"])] + batch]
         flags = write.flags or (False,) * len(batch)
@@ -170,6 +191,8 @@ class Scene:
             await self.table.checkpoint()
         elif isinstance(step, Race):
             await self._race(step)
+        elif isinstance(step, Crash):
+            await self._crash(step)
         else:
             await self._write(step)
         await self._compare()
@@ -201,6 +224,10 @@ class Scene:
         return changing(self.backend, write.mode, **named)
 
     async def _write(self, write: Write) -> None:
+        if write.mode == "where":
+            await self.table.delete(write.where)
+            await self._became(write)
+            return
         try:
             async with self._job(write) as job:
                 await self._commit(job, write)
@@ -227,10 +254,19 @@ class Scene:
             reports.append(await in_thread(write_task, job.ticket, part, task=number, planned=planned, backend=backend))
         await job.commit(reports)
 
-    def _changing(self, job: Any, write: Write) -> Changing:
+    def _changing(self, job: Any, write: Write, backend: Backend | None = None) -> Changing:
         delete: Any = True if write.mode == "delete" else pa.array(write.flags, pa.bool_()) if write.flags else False
         rows, task_bytes = people(*write.batch()), write.task_bytes
-        return Changing(job, self.backend, rows, delete=delete, keep=write.keep, task_bytes=task_bytes)
+        return Changing(job, backend or self.backend, rows, delete=delete, keep=write.keep, task_bytes=task_bytes)
+
+    async def _crash(self, crash: Crash) -> None:
+        dying = FaultyBackend(self.backend)
+        with suppress(BackendError):
+            async with changing(dying, crash.write.mode, sizing=SIZING) as job:
+                for step in _steps(self._changing(job, crash.write, dying), crash.write)[: crash.pause]:
+                    await step()
+                die(dying)
+        await self.table.rollback(job.instant)
 
     async def _race(self, race: Race) -> None:
         async with self._job(race.slow) as job:
@@ -281,12 +317,12 @@ TASK_BYTES = st.sampled_from([1, 1 << 20])
 @st.composite
 def _writes(
     draw: Any,
-    modes: Sequence[str] = ("append", "upsert", "upsert", "upsert", "delete", "overwrite"),
+    modes: Sequence[str] = ("append", "upsert", "upsert", "upsert", "delete", "where", "overwrite"),
     rows: Any = MANY,
 ) -> Write:
     mode, rows = draw(st.sampled_from(modes)), draw(rows)
-    land = draw(st.sampled_from([None, *LANDS])) if mode == "overwrite" else None
-    if land is not None:
+    land = draw(st.sampled_from([None, *LANDS])) if mode in ("overwrite", "where") else None
+    if mode == "overwrite" and land is not None:
         rows = tuple((id_, land, at, version) for id_, _, at, version in rows)
     flags: tuple[bool, ...] = ()
     if mode == "upsert" and draw(st.booleans()):
@@ -307,7 +343,8 @@ RACES = st.one_of(
     st.builds(Race, _writes(("upsert", "upsert", "delete")), _writes(), st.integers(0, 3)),
     st.builds(Race, _writes(("upsert", "upsert", "delete"), FEW), _writes(rows=FEW), st.integers(1, 3)),
 )
-STEP = st.one_of(_writes(), RACES, RACES, st.sampled_from(["clean", "checkpoint"]))
+CRASHES = st.builds(Crash, _writes(("upsert", "upsert", "delete")), st.integers(0, 3))
+STEP = st.one_of(_writes(), RACES, RACES, CRASHES, st.sampled_from(["clean", "checkpoint"]))
 
 
 def steps(least: int, most: int) -> Any:
