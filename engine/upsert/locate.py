@@ -371,7 +371,10 @@ def _extremes(group: Any, ranged: "pa.Field[Any]") -> tuple[Any, Any] | None:
     for place in range(group.num_columns):
         column = group.column(place)
         if column.path_in_schema == ranged.name and column.statistics is not None and column.statistics.has_min_max:
-            return column.statistics.min, column.statistics.max
+            try:
+                return column.statistics.min, column.statistics.max
+            except OverflowError:  # a date or time for which Python has no value, such as one after the year 9999
+                return None
     return None
 
 

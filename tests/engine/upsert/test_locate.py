@@ -99,6 +99,15 @@ def test_the_names_of_key_columns_may_have_dots():
     assert store.hits(job, [report], stored) == [("b", "day=x/a", 1)]
 
 
+def test_a_day_after_the_year_9999_is_found():
+    schema = schema_of(born=pa.date32(), day=pa.string())
+    store, job = Store(), replace(ticket(schema, "day"), key=TableKey(record_key=("born",), unique_in="partition"))
+    born = pa.array([0, 3_000_000], pa.int32()).cast(pa.date32())
+    rows = pa.RecordBatch.from_arrays([born, pa.array(["x", "x"])], schema=schema)
+    report = key_task(job, [rows.slice(0, 1)], task=0, backend=store)
+    assert [row for _, _, row in store.hits(job, [report], store.file(rows, column="born"))] == [0]
+
+
 def test_only_the_key_columns_of_row_groups_in_the_range_are_read():
     store, job = Store(), keyed()
     wide = orders(*((f"{number:06}", 1, "x") for number in range(40_000)))
