@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.index import PartitionIndex
-from tallymark.engine.tasks.merge import ACTION, ROW, FileMerge
+from tallymark.engine.tasks.merge import ACTION, ROW, Action, FileMerge, is_action
 from tallymark.engine.tasks.report import ChangeCounts
 from tallymark.engine.tasks.small_file_merge import BATCH_ROWS_MAX, Filling
 from tallymark.engine.tasks.table_rows import change_rows
@@ -66,7 +66,7 @@ class Changes:
         """Yield rows to encode, each with the number of its partition.
 
         The batch has ``ROW`` and ``ACTION``, and may have ``HASH``; its rows are sorted by partition, and within one as
-        ``FileMerge.apply`` needs them. Columns that it lacks are null, as they may be in deletes.
+        ``FileMerge.apply`` needs them. Where all its rows delete, columns that it lacks are null.
 
         Raises:
             InvalidRequest: rows of a partition are not together, or do not fit the table; and what ``FileMerge``
@@ -110,7 +110,8 @@ class Changes:
         if HASH in batch.schema.names:
             self._checksum = checksum(self._checksum, hash_sum(batch.column(HASH)))
         own = [name for name in batch.schema.names if name in (ROW, ACTION, HASH)]
-        return change_rows(batch.drop_columns(own), self._ticket)
+        has_writes = pc.any(is_action(Action.WRITE, batch)).as_py()
+        return change_rows(batch.drop_columns(own), self._ticket, may_lack=not has_writes)
 
     def _begun(self, partition: str) -> FileMerge | None:
         """Return the merge of a partition's planned file; None if that is gone."""

@@ -19,15 +19,18 @@ def table_rows(batch: pa.RecordBatch, ticket: WriteTicket) -> pa.RecordBatch:
     return rows_in(ticket.schema, batch, partition_by=ticket.partition_by, partition=ticket.partition)
 
 
-def change_rows(batch: pa.RecordBatch, ticket: WriteTicket, schema: pa.Schema | None = None) -> pa.RecordBatch:
-    """Return the same in ``change_schema``, or some columns of it; what the batch lacks is null, as in deletes.
+def change_rows(
+    batch: pa.RecordBatch, ticket: WriteTicket, schema: pa.Schema | None = None, *, may_lack: bool = True
+) -> pa.RecordBatch:
+    """Return the same in ``change_schema``, or some columns of it. With ``may_lack``, as in deletes, what the batch
+    lacks is null.
 
     Raises as ``table_rows``.
     """
     schema = change_schema(ticket) if schema is None else schema
     static = () if ticket.partition is None else ticket.partition.columns
     needed = {*_needed(ticket), *static}
-    for field in schema:
+    for field in schema if may_lack else ():
         if field.name not in needed and field.name not in batch.schema.names:
             batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
     return rows_in(schema, batch, partition_by=ticket.partition_by, partition=ticket.partition)

@@ -54,7 +54,7 @@ def routed(
     if ticket.where is not None:
         return _by_task(ticket, _matches(ticket, hits, tasks), tasks or [[]])
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
-    rows = _rows(ticket, batches)
+    rows = _rows(ticket, batches, may_lack=delete is True)
     found = pa.Table.from_batches(list(hits), hit_schema(ticket))
     found = found.filter(is_hit(found))
     if delete is True:
@@ -104,17 +104,17 @@ def _matches(ticket: WriteTicket, hits: Iterable[pa.RecordBatch], tasks: Tasks) 
     return pa.concat_tables(parts)
 
 
-def _rows(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Return all rows in one schema, which has ``HASH`` if the batches have it."""
+def _rows(ticket: WriteTicket, batches: Iterable[pa.RecordBatch], *, may_lack: bool) -> pa.Table:
+    """Return all rows in one schema, which has ``HASH`` if the batches have it; ``may_lack`` as for ``change_rows``."""
     schema = change_schema(ticket)
     hashed = schema.append(pa.field(HASH, pa.int64()))
     found: list[pa.RecordBatch] = []
     for batch in batches:
         if HASH in batch.schema.names:
-            rows = change_rows(batch.drop_columns([HASH]), ticket, schema)
+            rows = change_rows(batch.drop_columns([HASH]), ticket, schema, may_lack=may_lack)
             found.append(rows.append_column(hashed.field(HASH), batch.column(HASH)))
         else:
-            found.append(change_rows(batch, ticket, schema))
+            found.append(change_rows(batch, ticket, schema, may_lack=may_lack))
     return pa.Table.from_batches(found, hashed if found and HASH in found[0].schema.names else schema)
 
 

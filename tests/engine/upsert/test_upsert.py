@@ -14,6 +14,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import ConflictError, CorruptObject, InvalidRequest
 from tallymark.engine.settings import NO_SIZING, SizingSettings
 from tallymark.engine.tasks.changes import HASH
+from tallymark.engine.tasks.merge import ACTION, ROW
 from tallymark.engine.upsert.locate import hit_counts
 from tests.engine.jobs.scene import die
 from tests.engine.upsert.scene import KEYED, Changing, changed, changing, people, person, rows_of, table_at
@@ -174,6 +175,22 @@ async def test_a_null_key_is_refused_by_every_write(storage):
         with pytest.raises(InvalidRequest, match="column 'id' has 1 nulls, and the table's schema allows none"):
             await changed(storage, {**person(1), "id": None}, person(2), mode=mode)
     assert await names_of(storage) == [(1, "A", "")]
+
+
+@on_both_loops
+async def test_a_row_without_a_column_is_refused_rather_than_nulled(storage, monkeypatch):
+    await changed(storage, person(1, name="a"), **KEYED)
+    rows = people(person(1, at=1)).drop_columns(["name"])
+    by_engine = rows.append_column(ROW, [[0]]).append_column(ACTION, pa.array([0], pa.int8()))
+    async with changing(storage) as job:
+        steps = Changing(job, storage, rows)
+        await steps.look_up()
+        await steps.plan()
+        for parts in (steps.parts, lambda: [by_engine]):
+            monkeypatch.setattr(steps, "parts", parts)
+            with pytest.raises(InvalidRequest, match=r"column 'name' .* is missing from a batch; give it once"):
+                await steps.write()
+    assert await names_of(storage) == [(1, "A", "a")]
 
 
 @on_both_loops
