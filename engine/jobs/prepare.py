@@ -99,7 +99,7 @@ def _check_fits(found: TableProperties, mine: TableProperties, wanted: TableSpec
     if wanted.request.is_keyed and found.key is None:
         raise InvalidRequest(
             f"mode={wanted.request.mode!r}: the table was created without a record key, by which rows could be found; "
-            "overwrite partitions, or write a new table with record_key=..."
+            "delete rows by where=..., overwrite partitions, or write a new table with record_key=..."
         )
     _check_same(found, mine, may_lack=wanted.request.is_keyed and wanted.request.mode == "delete")
 

@@ -160,14 +160,14 @@ class _KeyWriter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         known = {*self._schema.names, HASH, PLAIN_BYTES}
-        batch = batch.select([name for name in batch.schema.names if name in known])
+        batch = batch.select([place for place, name in enumerate(batch.schema.names) if name in known])
         count = max(1, SEGMENT_BYTES * batch.num_rows // max(1, batch.nbytes))  # so that segments are no larger
         for start in range(0, batch.num_rows, count):
             self._add(batch.slice(start, count))
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        names = [name for name in batch.schema.names if name in self._schema.names]
-        rows = change_rows(batch.select(names), self._ticket, self._schema)
+        places = [place for place, name in enumerate(batch.schema.names) if name in self._schema.names]
+        rows = change_rows(batch.select(places), self._ticket, self._schema)
         if HASH in batch.schema.names:
             self._checksum = checksum(self._checksum or 0, hash_sum(batch.column(HASH)))
         placed = self._index.place(rows)

@@ -227,9 +227,10 @@ def test_a_predicate_reads_its_columns_of_row_groups_that_may_match():
         (ticket(ORDERS, "day"), STORED, "has no record key, by which rows could be found"),
         (keyed(), STORED.drop_columns(["id"]), "column 'id' .* is missing"),
         (keyed(), STORED.drop_columns(["day"]), "column 'day' .* is missing"),
+        (keyed(), STORED.append_column("id", STORED.column("id")), "column 'id' .* stands 2 times in a batch"),
         (keyed(), STORED.set_column(0, "id", pa.array(range(5))), "column 'id' is int64 in a batch and string"),
     ],
-    ids=["no key", "no key column", "no partition column", "another type"],
+    ids=["no key", "no key column", "no partition column", "two key columns", "another type"],
 )
 def test_keys_that_do_not_fit_the_table_are_refused(job, batch, error):
     with pytest.raises(InvalidRequest, match=error):
