@@ -25,6 +25,9 @@ from tallymark.engine.views.view import ViewAt
 LOOKUP_BYTES = 128 * 1024 * 1024
 """Bytes of the files of one lookup, so that a task is worth its start: of a file this large the keys take seconds."""
 
+LOOKUP_FILES = 128
+"""Maximum number of files of one lookup: small ones take the time of their requests, one after the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -88,7 +91,7 @@ class JobChanges(ABC):
         for file in self._files.values():
             waiting.append(file)
             size += file.bytes
-            if size >= LOOKUP_BYTES:
+            if size >= LOOKUP_BYTES or len(waiting) == LOOKUP_FILES:
                 yield waiting
                 waiting, size = [], 0
         if waiting:

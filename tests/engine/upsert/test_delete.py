@@ -16,6 +16,7 @@ from tallymark.backends import Backend
 from tallymark.backends.errors import BackendError
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import ConflictError, InvalidRequest, UnsupportedTable
+from tallymark.engine.jobs import changes
 from tallymark.engine.jobs.delete import delete_rows
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.sizing.tasks import tasks_of
@@ -174,6 +175,14 @@ async def test_a_file_all_of_whose_rows_are_found_is_not_read_again(storage):
     result: Any = await table_at(backend).delete("id > 0")
     assert (await ids_of(storage), result.changes.removed_files, result.changes.looked_up_files) == ([], 1, 1)
     assert not [path for path in backend.paths("get") if path.endswith(".parquet")]
+
+
+@on_both_loops
+async def test_lookups_share_many_small_files(storage, monkeypatch):
+    monkeypatch.setattr(changes, "LOOKUP_FILES", 3)
+    await changed(storage, *[person(number, str(number)) for number in range(7)], **BY_LAND)
+    async with table_at(storage).write(mode="delete", where="id = 1") as job:
+        assert [len(lookup.files) for lookup in await job.look_up()] == [3, 3, 1]
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "upsert", "delete"])
