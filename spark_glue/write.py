@@ -154,6 +154,11 @@ def _checked_changes(
 ) -> WriteRequest:
     """Return the request of an upsert or delete. Raises InvalidRequest where it does not fit the DataFrame."""
     changes = WriteRequest.of(mode, **request)
+    if changes.where is not None:
+        raise InvalidRequest(
+            "where=... is for a delete without a DataFrame: call tallymark.delete(spark, url, where=...), or "
+            "Table.plan_delete for a dry run"
+        )
     check_changes(df.schema, changes, portal.call(table.properties))
     return changes
 

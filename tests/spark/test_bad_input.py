@@ -50,6 +50,11 @@ ROWS = "id long, part string, price double"
 
 CALLS: dict[str, tuple[str, dict[str, object], str]] = {
     "unknown mode": (ROWS, {"mode": "merge"}, "mode='merge': say 'append' or 'overwrite'"),
+    "rows to delete by where": (
+        ROWS,
+        {"mode": "delete", "where": "id = 1"},
+        "where=... is for a delete without a Data",
+    ),
     "mode by key": (ROWS, {"mode": "upsert"}, "mode='upsert' needs a table with a record key: name the columns"),
     "unknown overwrite": (
         ROWS,
