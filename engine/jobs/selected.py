@@ -78,17 +78,21 @@ class SelectedChanges(JobChanges):
                 raise InvalidRequest(f"{rows:,} hits in {path}, which has fewer rows; pass those of hit_counts")
 
     def _profile(self, hits: Mapping[str, int]) -> WorkloadProfile:
-        partial = {path: rows for path, rows in hits.items() if rows < self._files[path].rows}
-        return WorkloadProfile(incoming=(), updates=self._updates(partial))
+        return WorkloadProfile(incoming=(), updates=self._updates(self._partial(hits)))
+
+    def _partial(self, hits: Mapping[str, int]) -> dict[str, int]:
+        """Return the hits in files that keep some of their rows."""
+        return {path: rows for path, rows in hits.items() if rows < self._files[path].rows}
 
     def _check_rewritten(self, found: Rewritten) -> int:
         if lost := next((path for path in found.planned if path not in found.paths and self._replacing(path)), None):
             raise self._replaced(lost)
-        wanted = sum((self._hits or {})[path] for path in found.planned)
-        if sorted(found.paths) != sorted(found.planned) or not found.counts.rows == found.counts.deleted == wanted:
+        partial = self._partial(self._hits or {})
+        wanted = sum(partial.values())
+        if sorted(found.paths) != sorted(partial) or not found.counts.rows == found.counts.deleted == wanted:
             raise InvalidRequest(
                 f"the tasks deleted {found.counts.deleted:,} rows of {len(found.paths):,} files, and the lookups found "
-                f"{wanted:,} in {len(found.planned):,}: hits or plans were mixed up; run the job again"
+                f"{wanted:,} in {len(partial):,}: hits or plans were mixed up, or not all planned; run the job again"
             )
         return 0
 

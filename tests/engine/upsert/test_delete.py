@@ -240,9 +240,12 @@ async def test_tasks_that_have_not_deleted_what_was_found_are_refused(storage):
             await job.commit([])
         with pytest.raises(InvalidRequest, match=r"3 hits in land=A/.*, which has fewer rows"):
             job.profile({lookup.files[0].path: 3})
-        await job.size(job.profile({lookup.files[0].path: 1}))
-        with pytest.raises(InvalidRequest, match="deleted 0 rows of 0 files, and the lookups found 1 in 1"):
-            await job.commit([])
+        profile = job.profile({lookup.files[0].path: 1})
+        for is_planned in (False, True):
+            if is_planned:
+                await job.size(profile)
+            with pytest.raises(InvalidRequest, match="deleted 0 rows of 0 files, and the lookups found 1 in 1"):
+                await job.commit([])
         with pytest.raises(InvalidRequest, match="call look_up without any"):
             await job.look_up([KeyReport(instant=job.instant, task=0, segments=(), checksum=None)])
         with pytest.raises(InvalidRequest, match="or leave where out"):
