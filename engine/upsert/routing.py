@@ -112,7 +112,8 @@ def _rows(ticket: WriteTicket, batches: Iterable[pa.RecordBatch], *, may_lack: b
     for batch in batches:
         if HASH in batch.schema.names:
             rows = change_rows(batch.drop_columns([HASH]), ticket, schema, may_lack=may_lack)
-            found.append(rows.append_column(hashed.field(HASH), batch.column(HASH)))
+            hashes = pc.cast(batch.column(HASH), pa.int64(), safe=False)  # which keeps the checksum of unsigned ones
+            found.append(rows.append_column(hashed.field(HASH), hashes))
         else:
             found.append(change_rows(batch, ticket, schema, may_lack=may_lack))
     return pa.Table.from_batches(found, hashed if found and HASH in found[0].schema.names else schema)

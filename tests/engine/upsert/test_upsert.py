@@ -302,6 +302,14 @@ async def test_tasks_with_further_rows_than_were_looked_up_are_refused(storage):
 
 
 @on_both_loops
+async def test_hashes_may_be_unsigned(storage):
+    hashes = pa.array([(1 << 64) - 1, 1 << 63], pa.uint64())
+    async with changing(storage, **KEYED) as job:
+        await Changing(job, storage, people(person(1), person(2)).append_column(HASH, hashes)).run()
+    assert len(await names_of(storage)) == 2
+
+
+@on_both_loops
 async def test_rows_that_differ_in_their_hash_are_refused(storage):
     rows = [people(person(id_), person(2)).append_column(HASH, pa.array([id_, 1 << 62])) for id_ in (1, 3)]
     async with changing(storage, **KEYED) as job:
