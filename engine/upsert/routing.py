@@ -48,8 +48,8 @@ def routed(
     of these match.
 
     Raises:
-        InvalidRequest: a row does not fit the table, or two of one key are in different partitions and nothing decides
-            between them.
+        InvalidRequest: a row does not fit the table, ``delete`` does not fit the rows, or two of one key are in
+            different partitions and nothing decides between them.
     """
     if ticket.where is not None:
         return _by_task(ticket, _matches(ticket, hits, tasks), tasks or [[]])
@@ -60,11 +60,26 @@ def routed(
     if delete is True:
         actions: Any = pa.repeat(pa.scalar(Action.FORCE_DELETE, pa.int8()), rows.num_rows)
     else:
+        if not isinstance(delete, bool):
+            _check_flags(delete, rows.num_rows)
         flags = pa.repeat(delete, rows.num_rows) if isinstance(delete, bool) else pc.fill_null(delete, False)
         actions = pc.cast(flags, pa.int8())
     rows = rows.append_column(ROW, pa.nulls(rows.num_rows, pa.int64())).append_column(ACTION, actions)
     changes = _Router(ticket, keep=keep).changes(rows, found)
     return _by_task(ticket, changes, tasks or [[]])
+
+
+def _check_flags(delete: Any, rows: int) -> None:
+    if (
+        not isinstance(delete, pa.Array | pa.ChunkedArray)
+        or not pa.types.is_boolean(delete.type)
+        or len(delete) != rows
+    ):
+        given = getattr(delete, "type", type(delete).__name__)
+        raise InvalidRequest(
+            f"delete is {len(delete):,} values of {given}, and the batches have {rows:,} rows; give an Arrow array of "
+            "one boolean per row"
+        )
 
 
 def deletes_of(ticket: WriteTicket, hits: pa.RecordBatch) -> pa.RecordBatch:

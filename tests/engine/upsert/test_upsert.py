@@ -78,6 +78,9 @@ async def test_rows_flagged_for_deletion_delete_and_the_others_of_the_batch_writ
     await changed(storage, person(1, name="a"), person(2, name="b"), **KEYED)
     await changed(storage, person(1, at=1), person(2, at=1, name="B"), person(3), delete=pa.array([True, None, True]))
     assert await names_of(storage) == [(2, "A", "B")]
+    for flags, given in ((pa.array([True]), "1 values of bool"), ([1, 0], "2 values of list")):
+        with pytest.raises(InvalidRequest, match=f"delete is {given}, and the batches have 2 rows; give an "):
+            await changed(storage, person(1), person(2), delete=flags)
 
 
 @on_both_loops
