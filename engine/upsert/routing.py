@@ -166,9 +166,12 @@ class _Router:
         if self._may_move:
             is_away = pc.fill_null(pc.not_equal(hit.column(_PATH), rows.column(_PATH)), False)
             is_less, _ = compared(rows, hit, self._order)
-            is_older = pc.and_(pc.and_(is_away, is_less), pc.invert(is_action(Action.FORCE_DELETE, rows)))
-            is_ignored = pc.or_(is_ignored, is_older)
+            is_delete = is_action(Action.DELETE, rows)
+            is_older = pc.and_(pc.or_(is_away, is_delete), is_less)
+            is_ignored = pc.or_(is_ignored, pc.and_not(is_older, is_action(Action.FORCE_DELETE, rows)))
             moved = pc.and_not(is_away, is_ignored)
+            # Its order is decided here: where the row is, the partition's columns are other ones.
+            action = pc.if_else(is_delete, pa.scalar(Action.FORCE_DELETE, pa.int8()), action)
         is_write = is_action(Action.WRITE, rows)
         is_here = pc.and_not(is_there, pc.or_(is_ignored, pc.and_(moved, is_write)))
         action = pc.if_else(is_ignored, pa.scalar(Action.IGNORE, pa.int8()), action)

@@ -152,6 +152,16 @@ async def test_of_rows_of_one_key_in_several_partitions_the_greatest_alone_count
 
 
 @on_both_loops
+async def test_a_delete_is_as_new_as_its_own_partition_says(storage):
+    key = {**KEYED, "unique_in": "table", "order_by": ["land", "at"]}
+    await changed(storage, person(1, "A", at=5), person(2, "C", at=5), person(3, "B", at=5), **key)
+    rows = [person(1, "B"), person(2, "B", at=9), person(3, "B", at=4), person(4, "B")]
+    result = await changed(storage, *rows, delete=pa.array([True] * 4))
+    assert [row[0] for row in await names_of(storage)] == [2, 3]
+    assert (result.changes.deleted, result.changes.ignored) == (1, 3)
+
+
+@on_both_loops
 async def test_a_delete_by_key_finds_the_rows_in_any_partition_whatever_it_names_itself(storage):
     rows = [person(id_, land) for id_, land in enumerate("ABCABCABC")]
     await changed(storage, *rows, **{**KEYED, "unique_in": "table"})
