@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import reduce
 
 import anyio
+import pyarrow as pa
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.arrow.key_range import Range, meet, union
@@ -24,7 +25,7 @@ from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.upsert.keys import KeyReport, KeySegment, key_of
-from tallymark.engine.upsert.locate import Locator, Lookup, file_range
+from tallymark.engine.upsert.locate import Locator, Lookup, Search, file_range
 
 LATE_S_MAX = 600.0
 """Maximum seconds of lookups in files that others add at the same time. The first takes as long as these files are
@@ -151,21 +152,24 @@ class KeyedChanges(JobChanges):
         lookup = self._lookup(late.files)
         locator = Locator(self._ticket, lookup, self._handle.backend)
         for file in lookup.files:
-            hits = await locator.hits(file)
-            if hits is None:
+            search = Search(file)
+            while not search.is_over:
+                for batch in await locator.hits(search):
+                    raise self._added(file, batch)
+            if search.is_gone:
                 await self._check_replaced(file, late.position)
                 return
-            for batch in hits:
-                found = {name: batch.column(name)[0].as_py() for name in key_of(self._ticket).record_key}
-                raise ConflictError(
-                    f"instant {self._ticket.instant} has a row of key {found}, which another writer has put into "
-                    f"{file.path} since the keys were looked up at position {self._position}; nothing of this write is "
-                    "left: write again",
-                    partition=file.partition,
-                    winner=_writer(file),
-                )
         self._checked_to = late.position
         _events.info("keys.late", instant=self._ticket.instant, files=len(late.files), position=late.position)
+
+    def _added(self, file: DataFile, hits: pa.RecordBatch) -> ConflictError:
+        found = {name: hits.column(name)[0].as_py() for name in key_of(self._ticket).record_key}
+        return ConflictError(
+            f"instant {self._ticket.instant} has a row of key {found}, which another writer has put into {file.path} "
+            f"since the keys were looked up at position {self._position}; nothing of this write is left: write again",
+            partition=file.partition,
+            winner=_writer(file),
+        )
 
     async def _check_replaced(self, file: DataFile, position: int) -> None:
         """Check that another writer has replaced the file after the position. Raises CorruptObject."""

@@ -32,7 +32,6 @@ from tallymark.engine.tasks.shared_backend import shared_backend
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.upsert.keys import SEGMENT_BYTES, KeySegment, key_of, key_schema, read_keys
-from tallymark.engine.upsert.predicate import Predicate
 from tallymark.engine.upsert.where import parse
 
 FILE = "_tallymark_file"
@@ -100,7 +99,8 @@ def hit_schema(ticket: WriteTicket) -> pa.Schema:
 def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the hits of a lookup, in the columns of ``hit_schema``. Blocking; for any process, as ``write_task``.
 
-    A file is read once per ``SEGMENT_BYTES`` of keys that it may contain.
+    Memory holds the columns of one row group, or of several up to ``SEGMENT_BYTES``, their hits, and about two segments
+    of keys. A file that goes missing during its search has both hits and ``GONE``.
 
     Raises:
         CorruptObject: a file is not what its commit recorded.
@@ -111,10 +111,10 @@ def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None 
     backend = backend if backend is not None else shared_backend(ticket, "locate_task")
     locator = Locator(ticket, lookup, backend)
     with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
-        for file in () if ticket.is_committed else lookup.files:
-            hits = loop.start_soon(locator.hits, file).result()
-            yield from hits or ()
-            yield locator.end(file, hits)
+        for search in () if ticket.is_committed else map(Search, lookup.files):
+            while not search.is_over:
+                yield from loop.start_soon(locator.hits, search).result()
+            yield locator.end(search)
 
 
 def hit_counts(hits: Iterable[pa.RecordBatch]) -> dict[str, int]:
@@ -147,7 +147,7 @@ def checked_count(path: str, hits: int, ends: Sequence[int]) -> int:
 
     Raises InvalidRequest where they are not those of one lookup of the file.
     """
-    if list(ends) == [GONE] and not hits:
+    if list(ends) == [GONE]:
         return GONE
     if list(ends) != [END - hits]:
         raise InvalidRequest(
@@ -158,15 +158,36 @@ def checked_count(path: str, hits: int, ends: Sequence[int]) -> int:
 
 def may_hold(file: DataFile, segment: KeySegment, *, by_partition: bool) -> bool:
     """Return whether a key of the segment may be in the file, by its partition and its range."""
-    return any(
-        (not by_partition or keys.partition == file.partition) and meet(keys.range, file_range(file))
-        for keys in segment.partitions
-    )
+    return bool(_ranges(file, segment, by_partition=by_partition))
+
+
+def _ranges(file: DataFile, segment: KeySegment, *, by_partition: bool) -> list[Range]:
+    """Return the ranges of the segment's keys that may be in the file, of each partition."""
+    found = [keys.range for keys in segment.partitions if not by_partition or keys.partition == file.partition]
+    return [each for each in found if meet(each, file_range(file))]
 
 
 def file_range(file: DataFile) -> Range:
     """Return the range of the file's keys; everything where it was not recorded."""
     return (file.bounds[0].lower or b"", file.bounds[0].upper) if file.bounds else (b"", None)
+
+
+@dataclass(slots=True)
+class Search:
+    """How far a file is searched."""
+
+    file: DataFile
+    parquet: "SomeColumns | None" = None
+    segments: tuple[tuple[KeySegment, Range], ...] = ()
+    """Those that may have a key of the file, each with a range of its keys."""
+    group: int = 0
+    """The next row group."""
+    row: int = 0
+    """Its first row."""
+    hits: int = 0
+    """Number of those so far."""
+    is_over: bool = False
+    is_gone: bool = False
 
 
 class Locator:
@@ -184,63 +205,90 @@ class Locator:
         self._ranged = ticket.range_field
         self._schema = ticket.schema
         self._partition_by = ticket.partition_by
+        self._kept = [name for name in [*self._stored.names, ROW] if name in self._hits.names]
+        self._read_bytes = SEGMENT_BYTES if self._predicate is None else 1
+        """Row groups are searched together until they have so many bytes."""
         self._segments: dict[str, bytes] = {}
 
-    async def hits(self, file: DataFile) -> list[pa.RecordBatch] | None:
-        """Return the rows of the file that have a key of the lookup, or match; None for a missing file.
+    async def hits(self, search: Search) -> list[pa.RecordBatch]:
+        """Return the rows of some further row groups that have a key of the lookup, or match, in their order.
+
+        Call it until the search is over. It is over, too, and ``is_gone``, where the file is missing.
 
         Raises as ``locate_task``.
         """
+        file = search.file
         try:
-            parquet = await SomeColumns.opened(self._backend, file, self._stored.names)
-            if self._predicate is not None:
-                return await self._matches(file, parquet, self._predicate)
-            return await self._keyed(file, parquet)
+            if search.parquet is None:
+                search.parquet = await SomeColumns.opened(self._backend, file, self._stored.names)
+                search.segments = self._segments_of(file)
+            rows = await self._next(search, search.parquet)
+            found = rows.select(self._kept).filter(await self._is_hit(search, rows))
         except NotFound:
             _events.info("lookup.gone", path=file.path)
-            return None
+            search.is_over = search.is_gone = True
+            return []
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptObject(f"{file.path} cannot be read ({error}); restore it from a copy") from error
+        if not found.num_rows:
+            return []
+        search.hits += found.num_rows
+        at = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), found.num_rows), [file.path])
+        return found.append_column(FILE, at).select(self._hits.names).cast(self._hits).to_batches()
 
-    def end(self, file: DataFile, hits: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
+    def end(self, search: Search) -> pa.RecordBatch:
         """Return the row that follows the hits of a file."""
-        row = GONE if hits is None else END - sum(batch.num_rows for batch in hits)
-        return pa.RecordBatch.from_pylist([{FILE: file.path, ROW: row}], schema=self._hits)
+        row = GONE if search.is_gone else END - search.hits
+        return pa.RecordBatch.from_pylist([{FILE: search.file.path, ROW: row}], schema=self._hits)
 
-    async def _matches(self, file: DataFile, parquet: "SomeColumns", predicate: Predicate) -> list[pa.RecordBatch]:
-        hits: list[pa.RecordBatch] = []
-        values = partition_values(file.partition, self._schema, self._partition_by)
-        first = 0
-        for number in range(parquet.metadata.num_row_groups):
-            group = parquet.metadata.row_group(number)
-            extremes = None if self._ranged is None else _extremes(group, self._ranged)
+    async def _next(self, search: Search, parquet: "SomeColumns") -> pa.Table:
+        """Return the rows of the next row groups that may have a hit, as the table has them, with their positions."""
+        found = [_numbered(self._stored.empty_table(), 0)]
+        size = 0
+        while search.group < parquet.metadata.num_row_groups and size < self._read_bytes:
+            group = parquet.metadata.row_group(search.group)
+            if self._may_hit(search, group):
+                batches = [conform(batch, self._stored) for batch in (await parquet.read(search.group)).to_batches()]
+                found.append(_numbered(pa.Table.from_batches(batches, self._stored), search.row))
+                size += found[-1].nbytes
+            search.group += 1
+            search.row += group.num_rows
+        search.is_over = search.group == parquet.metadata.num_row_groups
+        return pa.concat_tables(found)
+
+    def _may_hit(self, search: Search, group: Any) -> bool:
+        """Return whether the statistics of a row group leave room for a hit."""
+        extremes = None if self._ranged is None else _extremes(group, self._ranged)
+        if self._predicate is not None:
+            values = partition_values(search.file.partition, self._schema, self._partition_by)
             ranges = {} if self._ranged is None or extremes is None else {self._ranged.name: extremes}
-            if predicate.proof(values, ranges) != "none":
-                rows = [predicate.mask(batch) for batch in await self._rows(parquet, number)]
-                numbers = pc.add(pc.cast(pc.indices_nonzero(pa.chunked_array(rows, pa.bool_())), pa.int64()), first)
-                paths = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(numbers)), [file.path])
-                hits += [pa.RecordBatch.from_arrays([paths, numbers], schema=self._hits)] if len(numbers) else []
-            first += group.num_rows
-        return hits
+            return self._predicate.proof(values, ranges) != "none"
+        found = None if self._ranged is None or extremes is None else range_of(pa.array(extremes, self._ranged.type))
+        return bool(_meeting(search, found))
 
-    async def _rows(self, parquet: "SomeColumns", number: int) -> list[pa.RecordBatch]:
-        """Return a row group as the table has it."""
-        return [conform(batch, self._stored) for batch in (await parquet.read(number)).to_batches()]
-
-    async def _keyed(self, file: DataFile, parquet: "SomeColumns") -> list[pa.RecordBatch]:
-        by_partition = self._lookup.by_partition
-        partitions = frozenset([file.partition]) if by_partition else None
-        segments = [found for found in self._lookup.segments if may_hold(file, found, by_partition=by_partition)]
-        hits: list[pa.RecordBatch] = []
+    async def _is_hit(self, search: Search, rows: pa.Table) -> Any:
+        """Return which of these rows of the file have a key of the lookup, or match."""
+        if self._predicate is not None:
+            return pa.chunked_array([self._predicate.mask(batch) for batch in rows.to_batches()], pa.bool_())
+        found: Any = pa.repeat(False, rows.num_rows)
+        partitions = frozenset([search.file.partition]) if self._lookup.by_partition else None
+        span = None if self._ranged is None else range_of(rows.column(self._ranged.name))
         waiting: list[pa.Table] = []
-        searches = 0
-        for segment in segments:
-            waiting.append(read_keys(await self._data(segment.path), segment, partitions))
-            if segment is segments[-1] or sum(keys.nbytes for keys in waiting) >= SEGMENT_BYTES:
-                hits += await self._search(file, parquet, pa.concat_tables(waiting))
-                searches += 1
+        for segment in _meeting(search, span) if rows.num_rows else ():
+            keys = read_keys(await self._data(segment.path), segment, partitions)
+            if waiting and sum(table.nbytes for table in [*waiting, keys]) > SEGMENT_BYTES:
+                found = pc.or_(found, _is_among(rows, pa.concat_tables(waiting), self._key))
                 waiting = []
-        return _distinct(hits) if searches > 1 else hits
+            waiting.append(keys)
+        return pc.or_(found, _is_among(rows, pa.concat_tables(waiting), self._key)) if waiting else found
+
+    def _segments_of(self, file: DataFile) -> tuple[tuple[KeySegment, Range], ...]:
+        by_partition = self._lookup.by_partition
+        return tuple(
+            (segment, each)
+            for segment in self._lookup.segments
+            for each in _ranges(file, segment, by_partition=by_partition)
+        )
 
     async def _data(self, path: str) -> bytes:
         """Return a segment. Raises Sealed where it is missing."""
@@ -254,31 +302,11 @@ class Locator:
                 raise Sealed(f"{ended}; its keys in {path} are deleted") from error
         return self._segments[path]
 
-    async def _search(self, file: DataFile, parquet: "SomeColumns", keys: pa.Table) -> list[pa.RecordBatch]:
-        """Return the hits of these keys in the row groups that may have one of them."""
-        wanted = None if self._ranged is None else range_of(keys.column(self._ranged.name))
-        hits: list[pa.RecordBatch] = []
-        first = 0
-        for number in range(parquet.metadata.num_row_groups):
-            group = parquet.metadata.row_group(number)
-            if self._ranged is None or wanted is None or _may_meet(group, self._ranged, wanted):
-                stored = pa.Table.from_batches(await self._rows(parquet, number), self._stored)
-                rows = _matching(stored, keys, self._key, first)
-                if rows.num_rows:
-                    found = rows.append_column(FILE, pa.repeat(file.path, rows.num_rows)).select(self._hits.names)
-                    hits += found.cast(self._hits).to_batches()
-            first += group.num_rows
-        return hits
 
-
-def _distinct(hits: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return the hits of one file, each row once: its key may be in several segments."""
-    if not hits:
-        return []
-    rows = pa.Table.from_batches(hits).sort_by(ROW)
-    numbers = rows.column(ROW).combine_chunks()
-    is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(numbers[1:], numbers[:-1])])
-    return rows.filter(is_first).to_batches()
+def _meeting(search: Search, span: Range | None) -> list[KeySegment]:
+    """Return the segments that may have a key of the file in this range; None is any."""
+    found = {segment.path: segment for segment, each in search.segments if span is None or meet(span, each)}
+    return list(found.values())
 
 
 class SomeColumns:
@@ -359,13 +387,6 @@ FOOTER_GUESS_BYTES = 64 * 1024
 """Bytes at the end of a file that are read first: the footers of nearly all files are smaller."""
 
 
-def _may_meet(group: Any, ranged: "pa.Field[Any]", wanted: Range) -> bool:
-    """Return whether the statistics of a row group leave room for a key in the range."""
-    extremes = _extremes(group, ranged)
-    found = None if extremes is None else range_of(pa.array(extremes, ranged.type))
-    return found is None or meet(found, wanted)
-
-
 def _extremes(group: Any, ranged: "pa.Field[Any]") -> tuple[Any, Any] | None:
     """Return the least and the greatest value of a key column in a row group; None where they are not known."""
     for place in range(group.num_columns):
@@ -378,13 +399,18 @@ def _extremes(group: Any, ranged: "pa.Field[Any]") -> tuple[Any, Any] | None:
     return None
 
 
-def _matching(group: pa.Table, keys: pa.Table, key: Sequence[str], first: int) -> pa.Table:
-    """Return the rows of the group whose key is among the keys, with their positions in the file."""
-    rows = pa.repeat(pa.scalar(1, pa.int64()), group.num_rows)
-    numbered = group.append_column(ROW, pc.add(pc.cumulative_sum(rows), first - 1))
+def _numbered(rows: pa.Table, first: int) -> pa.Table:
+    """Return the rows with their positions in the file, of which this is the first."""
+    ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
+    return rows.append_column(ROW, pc.add(pc.cumulative_sum(ones), first - 1))
+
+
+def _is_among(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> Any:
+    """Return which rows have a key that is among the keys."""
     if len(key) == 1:
-        return numbered.filter(pc.is_in(group.column(key[0]), value_set=keys.column(key[0]).combine_chunks()))
-    return numbered.join(keys, keys=list(key), join_type="left semi").sort_by(ROW)
+        return pc.is_in(rows.column(key[0]), value_set=keys.column(key[0]))
+    found = rows.select([*key, ROW]).join(keys, keys=list(key), join_type="left semi")
+    return pc.is_in(rows.column(ROW), value_set=found.column(ROW))
 
 
 class _Pieces(io.RawIOBase):

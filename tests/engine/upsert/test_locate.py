@@ -199,6 +199,18 @@ def test_a_file_that_is_missing_is_a_hit_of_its_own():
     assert store.hits(job, [report], file) == [(None, "day=x/a", GONE)]
 
 
+def test_a_file_that_goes_missing_during_its_search_is_gone(monkeypatch):
+    monkeypatch.setattr("tallymark.engine.upsert.locate.SEGMENT_BYTES", 1)
+    store, job = Store(), keyed()
+    file = store.file(STORED)
+    report = key_task(job, [STORED], task=0, backend=store)
+    search = locate_task(job, Lookup((file,), report.segments), backend=store)
+    first = next(search)
+    anyio.run(store.delete, [file.path])
+    assert first.column(ROW)[0].as_py() == 0
+    assert hit_counts([first, *search]) == {file.path: GONE}
+
+
 def test_a_file_of_other_rows_than_its_commit_recorded_is_damage():
     store, job = Store(), keyed()
     file = replace(store.file(STORED), rows=6)

@@ -19,7 +19,7 @@ _check_late = KeyedChanges.check_late
 _reported = JobSizing.reported
 _lost = JobSizing.lost
 _give_up = JobSizing.give_up
-_matching = locate._matching
+_numbered = locate._numbered
 _shared = conflict._shared
 _remaining = FileMerge._remaining
 
@@ -77,7 +77,7 @@ def _unread():
 def _off_by_one():
     """Positions of rows are one too high, and their keys are not compared. So rows of other keys are replaced."""
     return both(
-        replaced(_matching, lambda group, keys, key, first: _matching(group, keys, key, first + 1)),
+        replaced(_numbered, lambda rows, first: _numbered(rows, first + 1)),
         member(FileMerge, "_check_keys", lambda *_: None),
     )
 
