@@ -86,14 +86,15 @@ def hit_schema(ticket: WriteTicket) -> pa.Schema:
     """Return the columns of hits: ``FILE`` and ``ROW``; of keys, before them the key's and the partition's, and where a
     row may move from one partition to another, those that decide whether it does.
     """
-    if ticket.where is not None:  # by which one may match many rows
-        return pa.schema([pa.field(FILE, pa.dictionary(pa.int32(), pa.string())), pa.field(ROW, pa.int64())])
+    place = [pa.field(FILE, pa.dictionary(pa.int32(), pa.string())), pa.field(ROW, pa.int64())]
+    if ticket.where is not None:
+        return pa.schema(place)
     key = key_of(ticket)
     names = dict.fromkeys([*key.record_key, *ticket.partition_by])
     if key.unique_in == "table" and ticket.partition_by:
         names |= dict.fromkeys(key.order_by)
     fields = [ticket.schema.field(name).with_nullable(True) for name in names]
-    return pa.schema([*fields, pa.field(FILE, pa.string()), pa.field(ROW, pa.int64())])
+    return pa.schema([*fields, *place])
 
 
 def locate_task(ticket: WriteTicket, lookup: Lookup, *, backend: Backend | None = None) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ For engines whose rows are in Arrow; the PySpark glue does the same in the JVM. 
 merge decides which of them wins.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -27,7 +28,7 @@ from tallymark.engine.upsert.locate import FILE, Lookup, hit_schema, is_hit, loc
 
 Tasks = Sequence[Sequence[PlannedFile]]
 
-_AT, _PATH, _INSTANT = "_tallymark_at", "_tallymark_path", "_tallymark_instant"
+_AT, _PATH, _PLACE = "_tallymark_at", "_tallymark_path", "_tallymark_place"
 
 
 def routed(
@@ -86,7 +87,7 @@ def deletes_of(ticket: WriteTicket, hits: pa.RecordBatch) -> pa.RecordBatch:
     """Return changes that delete the rows of these hits, in their order."""
     hits = hits.filter(is_hit(hits))
     files: Any = hits.column(FILE).dictionary_encode()
-    folders = [path.rpartition("/")[0] for path in files.dictionary.to_pylist()]
+    folders = _folders(files.dictionary.to_pylist())
     values = [partition_values(folder, ticket.schema, ticket.partition_by) for folder in folders]
     columns: list[Any] = [
         pa.array([found[name] for found in values], ticket.schema.field(name).type).take(files.indices)
@@ -111,11 +112,13 @@ def _matches(ticket: WriteTicket, hits: Iterable[pa.RecordBatch], tasks: Tasks) 
     planned = pa.array([file.fill.path for files in tasks for file in files if file.fill is not None], pa.string())
     parts: list[pa.Table] = []
     for batch in (pa.RecordBatch.from_pylist([], hit_schema(ticket)), *hits):
-        is_planned = pc.is_in(batch.column(FILE).cast(pa.string()), planned)
+        files: Any = batch.column(FILE)
+        is_planned = pc.is_in(files.dictionary, planned).take(files.indices)
         here = batch.filter(pc.and_(is_planned, is_hit(batch)))
-        files: Any = here.column(FILE).cast(pa.string())
+        files = here.column(FILE)
+        folders = pa.array(_folders(files.dictionary.to_pylist()), pa.string()).take(files.indices)
         deletes = pa.Table.from_batches([deletes_of(ticket, here)]).append_column(FILE, files)
-        parts.append(deletes.append_column(_PATH, _folders(files)))
+        parts.append(deletes.append_column(_PATH, folders))
     return pa.concat_tables(parts)
 
 
@@ -144,19 +147,20 @@ class _Router:
         self._key = list(key.record_key)
         self._order = list(key.order_by)
         self._may_move = key.unique_in == "table" and bool(ticket.partition_by)
-        self._same = [*self._key, *([] if key.unique_in == "table" else [_PATH])]
+        self._same = [*self._key, *([] if key.unique_in == "table" or not ticket.partition_by else [_PATH])]
         """Columns in which a row equals the hits of its key."""
+        moving = [_PATH, *dict.fromkeys([*ticket.partition_by, *self._order])] if self._may_move else []
+        self._of_hit = [FILE, ROW, *moving]
+        """Columns of the hit of a row's key that decide what is done with the row."""
 
     def changes(self, rows: Any, hits: Any) -> Any:
         rows = rows.append_column(_PATH, _paths(rows, self._ticket))
         if self._may_move:
             rows = self._without_rivals(rows)
+        files, hits = _by_age(hits)
         stored, others = self._stored(hits)
-        asked = rows.select(self._same).append_column(_AT, _count_up(rows.num_rows))
-        there = stored.select(self._same).append_column("_tallymark_hit", _count_up(stored.num_rows))
-        pairs = asked.join(there, keys=self._same, join_type="left outer").sort_by(_AT)
-        number = pairs.column("_tallymark_hit").combine_chunks()
-        hit = stored.take(number)
+        number = _places_in(stored, rows, self._same)
+        hit = stored.select(self._of_hit).take(number)
         is_there = hit.column(FILE).is_valid()
         action = rows.column(ACTION)
         is_ignored = is_action(Action.IGNORE, rows)
@@ -177,14 +181,16 @@ class _Router:
         action = pc.if_else(is_ignored, pa.scalar(Action.IGNORE, pa.int8()), action)
         changes = _set(rows, ACTION, action)
         changes = _set(changes, ROW, pc.if_else(is_here, hit.column(ROW), pa.scalar(None, pa.int64())))
-        changes = changes.append_column(FILE, pc.if_else(is_here, hit.column(FILE), pa.scalar(None, pa.string())))
+        changes = changes.append_column(FILE, pc.if_else(is_here, hit.column(FILE), pa.scalar(None, pa.int32())))
         if self._may_move:  # a delete goes where the row is
             away = pc.and_(is_here, moved)
             for name in (_PATH, *self._ticket.partition_by):
                 changes = _set(changes, name, pc.if_else(away, hit.column(name), changes.column(name)))
         gone = stored.take(pc.unique(number.filter(pc.and_(moved, is_write))))
         further = [gone] if self._keep else [gone, others]  # keep rewrites nothing, not even for a doubled key
-        return pa.concat_tables([changes, *(self._deletes(table, changes.schema) for table in further)])
+        changes = pa.concat_tables([changes, *(self._deletes(table, changes.schema) for table in further)])
+        at = pa.DictionaryArray.from_arrays(changes.column(FILE).combine_chunks(), pa.array(files, pa.string()))
+        return changes.drop_columns([FILE]).append_column(FILE, at)
 
     def _without_rivals(self, rows: Any) -> Any:
         """Return the rows where of each key in several partitions only the greatest by order have an effect."""
@@ -213,13 +219,11 @@ class _Router:
 
     def _stored(self, hits: Any) -> tuple[Any, Any]:
         """Return the hit of each key that counts as its row, the newest, and all others."""
-        files = hits.column(FILE)
-        hits = hits.append_column(_PATH, _folders(files))
-        hits = hits.append_column(_INSTANT, pc.replace_substring_regex(files, r".*_([0-9]*)\.[^.]*$", r"\1"))
-        keys = [(name, "ascending") for name in self._same]
-        hits = hits.sort_by([*keys, (_INSTANT, "descending"), (FILE, "ascending"), (ROW, "ascending")])
+        hits = hits.sort_by([*((name, "ascending") for name in self._same), (FILE, "ascending"), (ROW, "ascending")])
         _, is_same = compared(hits.slice(1), hits.slice(0, max(0, hits.num_rows - 1)), self._same)
-        is_other = pa.concat_arrays([pa.array([False]), *_chunks(is_same)]).slice(0, hits.num_rows)
+        if not pc.any(is_same).as_py():
+            return hits, hits.slice(0, 0)
+        is_other = pa.concat_arrays([pa.array([False]), *_chunks(is_same)])
         return hits.filter(pc.invert(is_other)), hits.filter(is_other)
 
     def _deletes(self, hits: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -233,6 +237,27 @@ class _Router:
             else:
                 columns.append(pa.nulls(hits.num_rows, field.type))
         return pa.table(columns, schema=schema)
+
+
+def _by_age(hits: Any) -> tuple[list[str], Any]:
+    """Return the files of these hits, the newest first, and the hits, with the numbers of their files as ``FILE``."""
+    found = hits.column(FILE).combine_chunks()
+    paths = found.dictionary.to_pylist()
+    files = sorted(sorted(paths), key=lambda path: re.sub(r".*_([0-9]*)\.[^.]*$", r"\1", path), reverse=True)
+    number = {path: place for place, path in enumerate(files)}
+    numbers = pa.array([number[path] for path in paths], pa.int32()).take(found.indices)
+    folders = pa.array(_folders(files), pa.string()).take(numbers)
+    return files, hits.drop_columns([FILE]).append_column(FILE, numbers).append_column(_PATH, folders)
+
+
+def _places_in(stored: pa.Table, rows: pa.Table, columns: Sequence[str]) -> Any:
+    """Return for each row the place of the stored row that is equal in these columns, or null."""
+    if len(columns) == 1:
+        [name] = columns
+        return pc.index_in(rows.column(name), value_set=stored.column(name))
+    asked = rows.select(columns).append_column(_AT, _count_up(rows.num_rows))
+    there = stored.select(columns).append_column(_PLACE, _count_up(stored.num_rows))
+    return asked.join(there, keys=list(columns), join_type="left outer").sort_by(_AT).column(_PLACE)
 
 
 def undecided(keys: Any) -> InvalidRequest:
@@ -253,7 +278,7 @@ def _by_task(ticket: WriteTicket, changes: Any, tasks: Tasks) -> list[pa.Table]:
         for file in files
         if file.fill is not None and file.updates
     }
-    files = changes.column(FILE).combine_chunks().dictionary_encode()
+    files = changes.column(FILE).combine_chunks()
     numbers: Any = pa.array([of_file.get(path) for path in files.dictionary.to_pylist()], pa.int64())
     task = numbers.take(files.indices) if len(files) else pa.array([], pa.int64())
     changes = _sorted(changes.append_column(_AT, task), [_PATH, ROW, *record_key], order_by)
@@ -308,8 +333,8 @@ def _paths(rows: pa.Table, ticket: WriteTicket) -> Any:
     return paths.take(codes)
 
 
-def _folders(files: Any) -> Any:
-    return pc.replace_substring_regex(files, r"/?[^/]*$", "")
+def _folders(files: Iterable[str]) -> list[str]:
+    return [path.rpartition("/")[0] for path in files]
 
 
 def _sorted(rows: pa.Table, columns: Sequence[str], order_by: Sequence[str]) -> pa.Table:

@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from tallymark.engine.tasks.merge import ACTION
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.keys import key_of, key_task
-from tallymark.engine.upsert.locate import Lookup, hit_schema, locate_task
+from tallymark.engine.upsert.locate import FILE, Lookup, hit_schema, locate_task
 from tallymark.engine.upsert.routing import undecided
 from tallymark.spark_glue.stage import REPORT_SCHEMA, write_partition
 
@@ -38,7 +38,9 @@ def locate_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> 
         lookups: list[Any] = batch.column(0).to_pylist()
         for lookup in lookups:
             for hits in locate_task(ticket, Lookup.decode(lookup)):
-                yield pa.RecordBatch.from_arrays(hits.columns, names)
+                place = hits.schema.get_field_index(FILE)
+                plain = hits.set_column(place, FILE, hits.column(FILE).cast(pa.string()))  # Spark has no dictionaries
+                yield pa.RecordBatch.from_arrays(plain.columns, names)
 
 
 def change_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch], **named: Any) -> Iterator[pa.RecordBatch]:
