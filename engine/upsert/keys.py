@@ -32,7 +32,7 @@ from tallymark.engine.timeline.table_key import TableKey
 PLAIN_BYTES = "_tallymark_bytes"
 """Column that a batch of keys may have beside ``HASH``: the size of each row, as ``plain_bytes`` measures it."""
 
-SEGMENT_BYTES = 64 * 1024 * 1024
+SEGMENT_BYTES = 40 * 1024 * 1024
 """Arrow bytes of the keys that are compared with a file at once: a million UUIDs, whose hash table takes twice that."""
 
 SAMPLED_ROWS = 256
