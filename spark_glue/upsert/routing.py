@@ -17,20 +17,20 @@ from tallymark.engine.tasks.changes import HASH
 from tallymark.engine.tasks.merge import ACTION, ROW, Action
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.upsert.keys import key_of
-from tallymark.engine.upsert.locate import FILE
 from tallymark.spark_glue.routing import Tasks
 from tallymark.spark_glue.task_key import task_key
+from tallymark.spark_glue.upsert.hits import Hits, same_columns
 from tallymark.spark_glue.upsert.rows import KeyedRows, spark_types
 from tallymark.spark_glue.upsert.shares import KeyShares
 from tallymark.spark_glue.upsert.stage import RIVAL, hit_columns
 
 
 def routed(
-    rows: KeyedRows, hits: DataFrame | None, tasks: Tasks, shares: Mapping[str, KeyShares], *, keep: bool
+    rows: KeyedRows, hits: Hits | None, tasks: Tasks, shares: Mapping[str, KeyShares], *, keep: bool
 ) -> DataFrame:
     """Return the changes, sorted, each in the Spark partition whose number is that of its task.
 
-    ``hits`` are those of all lookups, in ``hit_columns``; None if there are none. ``shares`` are the tasks of new keys
+    ``hits`` are those of all lookups; None if there are none. ``shares`` are the tasks of new keys
     by partition. With ``keep`` a row whose key is there has no effect.
     """
     changes = _all_new(rows) if hits is None else _beside(rows, hits, tasks, keep=keep)
@@ -79,18 +79,19 @@ def _decided(rows: KeyedRows) -> DataFrame:
     return found.withColumn("action", decided.cast("tinyint"))
 
 
-def _beside(rows: KeyedRows, hits: DataFrame, tasks: Tasks, *, keep: bool) -> DataFrame:
+def _beside(rows: KeyedRows, hits: Hits, tasks: Tasks, *, keep: bool) -> DataFrame:
     """Return the changes of rows some of whose keys are in the table.
 
     Of several hits of a key, the newest counts as its row, and all others are deleted; with ``keep``, which rewrites no
     file, they remain.
     """
     ticket, hit = rows.ticket, hit_columns(rows.ticket)
-    same = _same(ticket)
-    hits = _with_file_keys(hits.where(f.col(hit[ROW]) >= 0), hit[FILE], tasks)
-    instant = f.regexp_extract(hit[FILE], r"_([0-9]*)\.[^.]*$", 1)
-    newest = Window.partitionBy(*(hit[name] for name in same)).orderBy(instant.desc(), hit[FILE], hit[ROW])
-    ranked = hits.withColumn("number", f.row_number().over(newest))
+    same = same_columns(ticket)
+    found = hits.found(ticket).withColumn("file_key", hits.of_file(ticket, _file_keys(tasks)))
+    if hits.is_single:
+        return _joined(rows, found, hit, same, keep=keep)
+    newest = Window.partitionBy(*(hit[name] for name in same)).orderBy(hits.of_file(ticket, hits.ages()), hit[ROW])
+    ranked = found.withColumn("number", f.row_number().over(newest))
     changes = _joined(rows, ranked.where("number = 1"), hit, same, keep=keep)
     if keep:
         return changes
@@ -150,24 +151,14 @@ def _with_moves(rows: KeyedRows, found: DataFrame, hit: Mapping[str, str]) -> Da
     return found.select(*(value.alias(name) for name, value in columns.items()))
 
 
-def _same(ticket: WriteTicket) -> list[str]:
-    """Return the columns of the table in which a row equals the hits of its key."""
-    key = key_of(ticket)
-    return list(dict.fromkeys([*key.record_key, *(ticket.partition_by if key.unique_in == "partition" else ())]))
-
-
-def _with_file_keys(hits: DataFrame, path: str, tasks: Tasks) -> DataFrame:
-    """Return the hits with the ``task_key`` of their file's task, where there are several tasks."""
-    if len(tasks) < 2:
-        return hits.withColumn("file_key", f.lit(None).cast("int"))
-    found = [
-        (file.fill.path, task_key(number))
+def _file_keys(tasks: Tasks) -> dict[str, int]:
+    """Return the ``task_key`` of each file with updates."""
+    return {
+        file.fill.path: task_key(number)
         for number, files in enumerate(tasks)
         for file in files
         if file.fill is not None and file.updates
-    ]
-    keys = hits.sparkSession.createDataFrame(found, f"{path} string, file_key int")
-    return hits.join(f.broadcast(keys), path, "left")
+    }
 
 
 def _keyed(rows: KeyedRows, changes: DataFrame, shares: Mapping[str, KeyShares]) -> DataFrame:

@@ -32,15 +32,18 @@ def hit_columns(ticket: WriteTicket) -> dict[str, str]:
 
 
 def locate_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the task: lookups in, hits out."""
-    names = list(hit_columns(ticket).values())
+    """Yield the task: lookups with the numbers of their first files in, hits out."""
+    columns = hit_columns(ticket)
     for batch in batches:
-        lookups: list[Any] = batch.column(0).to_pylist()
-        for lookup in lookups:
-            for hits in locate_task(ticket, Lookup.decode(lookup)):
-                place = hits.schema.get_field_index(FILE)
-                plain = hits.set_column(place, FILE, hits.column(FILE).cast(pa.string()))  # Spark has no dictionaries
-                yield pa.RecordBatch.from_arrays(plain.columns, names)
+        for row in batch.to_pylist():
+            lookup = Lookup.decode(row["lookup"])
+            paths = pa.array([file.path for file in lookup.files], pa.string())
+            for hits in locate_task(ticket, lookup):
+                found = pc.index_in(hits.column(FILE).cast(pa.string()), paths)
+                files = pc.add(found, pa.scalar(row["first"], pa.int32()))
+                yield pa.RecordBatch.from_arrays(
+                    [files if name == FILE else hits.column(name) for name in columns], [*columns.values()]
+                )
 
 
 def change_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch], **named: Any) -> Iterator[pa.RecordBatch]:

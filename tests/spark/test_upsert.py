@@ -32,6 +32,7 @@ from tallymark.spark_glue import write as write_module
 from tallymark.spark_glue.upsert import routing as jvm_routing
 from tallymark.spark_glue.upsert import run
 from tallymark.spark_glue.upsert.attempts import retried
+from tallymark.spark_glue.upsert.hits import Hits, hit_types
 from tallymark.spark_glue.upsert.rows import KeyedRows
 from tallymark.spark_glue.upsert.shares import SampledKey, planned_rows, shares_of
 from tallymark.spark_glue.upsert.stage import RIVAL
@@ -231,7 +232,9 @@ def test_the_jvm_decides_as_the_engine_does(spark: SparkSession, unique_in: Any,
         "delete": WriteRequest.of("delete"),
     }[case]
     rows = KeyedRows(spark.createDataFrame(batch, FLAGGED), ticket, request)
-    stored = spark.createDataFrame([tuple(hit.values()) for hit in found], run.hit_types(ticket))
+    paths = [file.path for file in FILES]
+    numbered = [tuple((hit | {FILE: paths.index(hit[FILE])}).values()) for hit in found]
+    stored = Hits(spark.createDataFrame(numbered, hit_types(ticket)), paths, is_single=False)
     shares = shares_of(planned_rows(TASKS), [])
     sent = jvm_routing.routed(rows, stored, TASKS, shares, keep=case == "keep")
     assert sent.rdd.getNumPartitions() == len(TASKS)
