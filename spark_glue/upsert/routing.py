@@ -108,7 +108,9 @@ def _joined(
     rows: KeyedRows, stored: DataFrame, hit: Mapping[str, str], same: Iterable[str], *, keep: bool
 ) -> DataFrame:
     """Return the rows with their actions, and the deletes of rows that move to another partition."""
-    matches = (f.col(rows.columns[name]).eqNullSafe(f.col(hit[name])) for name in same)
+    pairs = {name: (f.col(rows.columns[name]), f.col(hit[name])) for name in same}
+    key = key_of(rows.ticket).record_key  # has no nulls, and Spark joins faster where it need not compare them
+    matches = (one == other if name in key else one.eqNullSafe(other) for name, (one, other) in pairs.items())
     found = _decided(rows).join(stored, reduce(and_, matches), "left")
     action, is_hit = f.col("action"), f.col(hit[ROW]).isNotNull()
     is_ignored = action == Action.IGNORE.value
