@@ -56,7 +56,8 @@ def routed(
         return _by_task(ticket, _matches(ticket, hits, tasks), tasks or [[]])
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     rows = _rows(ticket, batches, may_lack=delete is True)
-    found = pa.Table.from_batches(list(hits), hit_schema(ticket))
+    schema = hit_schema(ticket)
+    found = pa.Table.from_batches([batch.cast(schema) for batch in hits], schema)
     found = found.filter(is_hit(found))
     if delete is True:
         actions: Any = pa.repeat(pa.scalar(Action.FORCE_DELETE, pa.int8()), rows.num_rows)

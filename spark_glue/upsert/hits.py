@@ -24,7 +24,7 @@ class Hits:
     """At least one hit."""
 
     rows: DataFrame
-    """In ``hit_types``, with the rows that are no hits."""
+    """In ``hit_types``, and the rows that end files."""
     files: Sequence[str]
     """The paths of all files that were looked up, by number."""
     is_single: bool

@@ -201,12 +201,15 @@ class Scene:
         rows = _counted(await rows_of(self.backend))
         assert rows == _counted(self.model.rows)
         if self.path is not None:
-            by_hudi: Any = pa.Table.from_batches(HudiTable("file://" + quote(str(self.path))).read())
-            assert _counted(by_hudi.select(PEOPLE.names).to_pylist()) == rows, "hudi-rs"
+            by_hudi: list[Any] = HudiTable("file://" + quote(str(self.path))).read()
+            found = [row for batch in by_hudi for row in batch.select(PEOPLE.names).to_pylist()]
+            assert _counted(found) == rows, "hudi-rs"
             if files := [f"{self.path}/{file.path}" for file in (await self.table.snapshot()).files]:
                 with duckdb.connect() as connection:
-                    found = connection.execute('SELECT id, land, "at", name FROM read_parquet($1)', [files]).fetchall()
-                assert Counter(found) == rows, "DuckDB"
+                    by_duckdb = connection.execute(
+                        'SELECT id, land, "at", name FROM read_parquet($1)', [files]
+                    ).fetchall()
+                assert Counter(by_duckdb) == rows, "DuckDB"
 
     async def _became(self, write: Write) -> None:
         """Check that the table is what the write made of the model's rows, and let these be so."""
