@@ -21,7 +21,7 @@ _INSTANT = re.compile(r"_([0-9]*)\.[^.]*$")
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """At least one hit."""
+    """Of all lookups, at least one."""
 
     rows: DataFrame
     """In ``hit_types``, and the rows that end files."""
