@@ -203,7 +203,12 @@ TASKS = [[PlannedFile(file.partition, 5, 1200, file, updates=3) for file in FILE
 
 @pytest.mark.parametrize(
     ("unique_in", "case"),
-    [("partition", "update"), ("table", "update"), ("table", "keep"), ("table", "delete")],
+    [
+        ("partition", "update"),
+        ("table", "update"),
+        pytest.param("table", "keep", marks=pytest.mark.release),
+        pytest.param("table", "delete", marks=pytest.mark.release),
+    ],
 )
 def test_the_jvm_decides_as_the_engine_does(spark: SparkSession, unique_in: Any, case: str) -> None:
     ticket = ticket_of(TableKey(record_key=("id",), order_by=("at",), unique_in=unique_in))
