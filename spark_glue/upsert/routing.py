@@ -113,6 +113,7 @@ def _joined(
     matches = (one == other if name in key else one.eqNullSafe(other) for name, (one, other) in pairs.items())
     found = _decided(rows).join(stored, reduce(and_, matches), "left")
     action, is_hit = f.col("action"), f.col(hit[ROW]).isNotNull()
+    is_delete = action == Action.DELETE.value
     is_ignored = action == Action.IGNORE.value
     if keep:
         is_ignored |= is_hit
@@ -121,9 +122,12 @@ def _joined(
         is_away = is_hit & (_struct(rows.partition) != _struct(hit[name] for name in rows.ticket.partition_by))
         if rows.order and not rows.is_delete:
             stored_order = _struct(hit[name] for name in key_of(rows.ticket).order_by)
-            is_ignored |= is_away & (_struct(rows.order) < stored_order)
+            is_ignored |= is_hit & (is_away | is_delete) & (_struct(rows.order) < stored_order)
         is_moved = is_away & ~is_ignored & (action == Action.WRITE.value)
-    decided = f.when(is_ignored & (action != RIVAL), Action.IGNORE.value).otherwise(action)
+    decided = f.when(is_ignored & (action != RIVAL), Action.IGNORE.value)
+    if rows.is_anywhere:  # its order is decided here: where the row is, the partition's columns are other ones
+        decided = decided.when(is_delete, Action.FORCE_DELETE.value)
+    decided = decided.otherwise(action)
     found = found.withColumns(
         {"is_here": is_hit & ~is_ignored & ~is_moved, "is_gone": is_moved & f.col("is_first"), "action": decided}
     )

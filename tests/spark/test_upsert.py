@@ -348,6 +348,14 @@ def test_a_key_that_is_there_is_refused_with_fail(spark: SparkSession, tmp_path:
     assert [at for _, _, at, _ in rows_of(table)] == [1] * 9
 
 
+def test_a_delete_is_as_new_as_its_own_partition_says(spark: SparkSession, tmp_path: Path) -> None:
+    stored = spark.createDataFrame([(1, "A", 5, ""), (2, "C", 5, ""), (3, "B", 5, "")], COLUMNS)
+    write(stored, tmp_path, **{**IN_TABLE, "order_by": ["land", "at"]})
+    gone = spark.createDataFrame([(1, "B", 0, "", True), (2, "B", 9, "", True), (3, "B", 4, "", True)], FLAGGED)
+    write(gone, tmp_path, delete_column="gone")
+    same(tmp_path, (2, "C", 5, ""), (3, "B", 5, ""))
+
+
 def test_a_move_stays_where_the_write_is_allowed(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     write(spark.createDataFrame([(1, "A", 1, "a"), (2, "B", 1, "b")], COLUMNS), table, **IN_TABLE)
