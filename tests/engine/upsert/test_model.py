@@ -6,7 +6,6 @@ Files are tiny, so that partitions have several of them and inserts are divided.
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -264,12 +263,15 @@ class Scene:
 
     async def _crash(self, crash: Crash) -> None:
         dying = FaultyBackend(self.backend)
-        with suppress(BackendError):
+        try:
             async with changing(dying, crash.write.mode, sizing=SIZING) as job:
                 for step in _steps(self._changing(job, crash.write, dying), crash.write)[: crash.pause]:
                     await step()
                 die(dying)
-        await self.table.rollback(job.instant)
+        except InvalidRequest:
+            assert self.model.may_be_refused(crash.write)
+        except BackendError:
+            await self.table.rollback(job.instant)
 
     async def _race(self, race: Race) -> None:
         async with self._job(race.slow) as job:
