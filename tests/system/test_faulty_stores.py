@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 import tallymark
+from tallymark import LeaseSettings
 from tests.support.place import Place
 from tests.support.services.fault_plan import Kind
 from tests.system.chaos.judge import Story, judge
@@ -30,6 +31,9 @@ RATE = 0.05
 """Of each kind of fault."""
 TASKS = 4
 OVERWRITE_EVERY = 5
+SHORT_LEASE = LeaseSettings(heartbeat_interval_s=0.5, expiry_s=2.0)
+STAMP_S = 2.0
+"""By how much a heartbeat may seem younger than it is: stamps are of whole seconds."""
 
 
 def plan_of(number: int, writer: str) -> JobPlan:
@@ -63,10 +67,14 @@ async def commit(place: Place, folder: Path, plans: dict[int, JobPlan]) -> None:
 
 
 async def put_in_order(place: Place) -> None:
-    """What a writer could not finish is finished by name, as an operator may: its lease would run for minutes."""
-    table = tallymark.open_table(place.url, options=place.options)
+    """What a writer could not finish is finished by name, as an operator may: its lease would run for minutes.
+
+    A heartbeat that has landed after its instant's end is deleted by the first clean that finds it older than a lease.
+    """
+    table = tallymark.open_table(place.url, options=place.options, lease=SHORT_LEASE)
     for left in await table.open_instants():
         await table.rollback(left.instant)
+    await anyio.sleep(SHORT_LEASE.expiry_s + STAMP_S)
     await table.clean()
 
 

@@ -21,6 +21,7 @@ from tallymark.engine.table import open_table
 from tests.engine.jobs.filling import SIZING, one_a_partition
 from tests.engine.jobs.scene import mark, name_of, table, write_in_thread
 from tests.support.field_ids import ids_of
+from tests.support.loops import on_both_loops
 
 PLACE = pa.struct([("city", pa.string()), ("codes", pa.list_(pa.int64()))])
 COLUMNS: dict[str, pa.DataType] = {
@@ -49,6 +50,7 @@ async def append(target: Any, rows: pa.Table) -> None:
         await job.commit([await write_in_thread(job, job._handle.backend, rows)])
 
 
+@on_both_loops
 async def test_every_file_has_the_ids_of_its_table(unstaged, monkeypatch):
     """Fences, and files with the rows of small files and of lost fills, too."""
     events: list[str] = []
@@ -79,6 +81,7 @@ async def test_every_file_has_the_ids_of_its_table(unstaged, monkeypatch):
     assert properties.last_field_id == last == max(ids_of(schema).values())
 
 
+@on_both_loops
 async def test_ids_are_in_the_metadata_of_what_users_get_and_make_no_difference(staged):
     target = table(staged.backend)
     await append(target, rows_of(1, schema=CLASHING))

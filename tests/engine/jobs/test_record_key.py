@@ -13,6 +13,7 @@ from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.timeline.table_key import TableKey
 from tests.engine.jobs.scene import table, write_in_thread
 from tests.engine.tasks.scene import schema_of
+from tests.support.loops import on_both_loops
 
 ORDERS = schema_of(id=pa.int64(), day=pa.date32(), at=pa.timestamp("us"), price=pa.float64())
 KEYED: dict[str, Any] = {"record_key": ["id"], "order_by": "at", "unique_in": "partition", "readers": "table"}
@@ -94,6 +95,7 @@ async def test_a_table_without_a_key_gets_none_later(staged):
         await write(staged.backend, record_key="id")
 
 
+@on_both_loops
 async def test_a_row_whose_key_is_null_fails_its_task(staged):
     async with table(staged.backend).write(**BY_DAY, **KEYED) as job:
         with pytest.raises(InvalidRequest, match="'id'"):
@@ -119,6 +121,7 @@ async def test_properties_of_hudi_name_no_key(staged):
     assert TableProperties.decode(store(found)).key == await key_of(staged.backend)
 
 
+@on_both_loops
 async def test_files_carry_the_range_of_their_keys_in_the_log_and_in_views_and_checkpoints(staged):
     rows = [{"id": number, "day": date(2026, 11, 1 + number % 2)} for number in (7, -2, 300, 4)]
     async with table(staged.backend).write(**BY_DAY, **KEYED) as job:
@@ -141,6 +144,7 @@ def bounds_of(file: DataFile) -> tuple[int, tuple[int, int]]:
     return bounds.field_id, (lower, upper)
 
 
+@on_both_loops
 async def test_a_table_without_a_key_records_no_bounds(staged):
     async with table(staged.backend).write(**BY_DAY) as job:
         await job.commit([await write_in_thread(job, staged.backend, pa.Table.from_pylist([{"id": 1}], schema=ORDERS))])

@@ -57,6 +57,7 @@ async def test_a_commit_is_counted_with_its_tasks_files_rows_bytes_and_markers(g
     assert seen.total("conflicts_total") == seen.total("rollbacks_total") == seen.total("cleans_total") == 0
 
 
+@on_both_loops
 async def test_markers_that_tasks_put_are_direct_ones_and_replaced_files_are_counted(unstaged, grown: Grown) -> None:
     await committed(unstaged.backend)
     before = grown()
@@ -68,6 +69,7 @@ async def test_markers_that_tasks_put_are_direct_ones_and_replaced_files_are_cou
     assert seen.value("markers_total", kind="direct") == result.direct_markers > 0
 
 
+@on_both_loops
 async def test_small_files_that_were_filled_are_counted_with_what_that_rewrote(unstaged, grown: Grown) -> None:
     first = await appended(unstaged.backend, {1: [1, 2]})
     before = grown()
@@ -78,6 +80,7 @@ async def test_small_files_that_were_filled_are_counted_with_what_that_rewrote(u
     assert seen.value("lost_fills_total") == 0
 
 
+@on_both_loops
 async def test_rows_that_an_upsert_changes_are_counted_with_what_it_rewrote(grown: Grown) -> None:
     storage = MemoryBackend()
     first = await changed(storage, person(1, at=1), person(2, at=1), **KEYED)
@@ -94,6 +97,7 @@ async def test_rows_that_an_upsert_changes_are_counted_with_what_it_rewrote(grow
     assert seen.value("committed_rows_total") == result.rows == 1
 
 
+@on_both_loops
 async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_lost_on_the_way(
     unstaged, grown: Grown
 ) -> None:
