@@ -31,7 +31,7 @@ from tallymark.engine.jobs.delete import delete_rows, purge_older
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.open_job import JobOptions, open_job
 from tallymark.engine.jobs.prepare import prepare_table, read_properties
-from tallymark.engine.jobs.request import Mode, WriteOptions, WriteRequest
+from tallymark.engine.jobs.request import Mode, WriteOptions, WriteRequest, check_where
 from tallymark.engine.jobs.rerun import committed_job, find_committed
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.table_spec import TableSpec
@@ -226,6 +226,7 @@ class Table:
                 write is left. Rows that others add in the meantime stay.
             UnsupportedTable: there is no table.
         """
+        check_where(where)
         _check_concurrency(concurrency)
         options: WriteOptions = {"where": where, "txn": txn, "only_partitions": only_partitions}
         async with self.write(mode="delete", tasks=tasks, **options) as job:
@@ -236,8 +237,9 @@ class Table:
         """End the retention of every older version of the table, so that no file of it has rows that were deleted.
 
         Return the result of the delete. Its ``pending`` is None if nothing remains; otherwise it states what does, such
-        as files that the lease of a reader protects. Queries that read an older version without a lease fail. The
-        ranges of keys of those files remain in the log until it is archived.
+        as files that the lease of a reader protects. Queries that read an older version without a lease fail. Of a
+        table with a record key the log is archived up to the delete, since its entries have the ranges of the keys of
+        those files: ``timeline`` and ``as_of`` reach back no further.
         """
         properties = await self._properties()
         return await purge_older(self._handle(properties), properties, result)
@@ -255,6 +257,7 @@ class Table:
         Raises:
             InvalidRequest, ConflictError, UnsupportedTable: as ``delete``.
         """
+        check_where(where)
         _check_concurrency(concurrency)
         properties = await self._properties()
         request = WriteRequest(mode="delete", where=where, only_partitions=only_partitions)

@@ -113,11 +113,15 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
     history = handle.log.history
     instant = instant_of(_name(path))
     decision = None if instant is None else history.decision(instant)
-    replaced_by = None if decision is None else _replaced_by(history, path, decision[0])
     is_archived = instant is not None and decision is None and history.decided(instant) is not None
-    file = await _live(handle, properties, path) if is_archived else None
+    added_at = history.start if is_archived else None if decision is None else decision[0]
+    replaced_by = None if added_at is None else _replaced_by(history, path, added_at)
     if decision is not None:
-        file = next((file for file in decision[1].added if file.path == path), None)
+        file = _at(path, decision[1].added)
+    elif replaced_by is not None:
+        file = _at(path, replaced_by[1].removed)
+    else:
+        file = await _live(handle, properties, path) if is_archived else None
     remover = _remover(history, properties, replaced_by) if file is not None else instant
     writer = None if remover is None else await read_open_instant(handle, remover)
     marked = await _marked(handle, path, writer) if writer is not None and decision is None else None
@@ -143,14 +147,17 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
 async def _live(handle: TableHandle, properties: TableProperties, path: str) -> DataFile | None:
     """Return a file of the table as it is now."""
     view = handle.view(properties)
-    files = await view.at(view.head).files(path.rpartition("/")[0])
+    return _at(path, await view.at(view.head).files(path.rpartition("/")[0]))
+
+
+def _at(path: str, files: Iterable[DataFile]) -> DataFile | None:
     return next((file for file in files if file.path == path), None)
 
 
 def _replaced_by(history: History, path: str, added_at: int) -> tuple[int, LogEntry] | None:
     """Return the entry that replaced a file, with its position."""
     later = ((number, entry) for number, entry in history.after(added_at) if entry.kind == "commit")
-    return next((found for found in later if any(file.path == path for file in found[1].removed)), None)
+    return next((found for found in later if _at(path, found[1].removed)), None)
 
 
 def _remover(history: History, properties: TableProperties, replaced_by: tuple[int, LogEntry] | None) -> str | None:

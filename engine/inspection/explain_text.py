@@ -140,7 +140,9 @@ class FileFacts:
     is_archived: bool
     """Whether that entry is archived."""
     file: DataFile | None
-    """The file as that entry names it among those it added; of an archived one, as the table contains it now."""
+    """The file as that entry names it among those it added; of an archived one, as the table contains it now, or as the
+    entry names it that replaced it.
+    """
     replaced_by: tuple[int, LogEntry] | None
     is_there: bool
     remover: str | None
@@ -161,7 +163,7 @@ def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
     if isinstance(facts, BookkeepingFacts):
         return _bookkeeping(facts)
     if facts.file is not None and facts.is_archived:
-        return _live(facts, facts.file, None)
+        return _replaced(facts, facts.file, None) if facts.replaced_by else _live(facts, facts.file, None)
     if facts.file is not None and facts.decision is not None:
         return _committed(facts, facts.file, facts.decision)
     if facts.decision is not None and facts.fenced_until is not None and facts.is_there:
@@ -187,14 +189,13 @@ def _committed(facts: FileFacts, file: DataFile, decision: tuple[int, LogEntry])
 
 
 def _live(facts: FileFacts, file: DataFile, added_at: int | None) -> Explanation:
-    where = "by an entry that is archived," if added_at is None else f"at position {added_at}"
     found = Explanation(
         path=facts.path,
         fate="live",
         is_there=facts.is_there,
         instant=facts.instant,
         position=added_at,
-        why=f"It was committed by instant {facts.instant} {where} and is part of the table.",
+        why=f"It was committed by instant {facts.instant} {_position(added_at)}, and is part of the table.",
         next="It stays until a later commit replaces it.",
         rows=file.rows,
         bytes=file.bytes,
@@ -209,7 +210,11 @@ def _live(facts: FileFacts, file: DataFile, added_at: int | None) -> Explanation
     )
 
 
-def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
+def _position(added_at: int | None) -> str:
+    return "by an entry that is archived" if added_at is None else f"at position {added_at}"
+
+
+def _replaced(facts: FileFacts, file: DataFile, added_at: int | None) -> Explanation:
     assert facts.replaced_by is not None
     position, entry = facts.replaced_by
     found = Explanation(
@@ -218,7 +223,7 @@ def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
         is_there=facts.is_there,
         instant=facts.instant,
         position=position,
-        why=f"It was committed at position {added_at}, and {shown_end(file, position, entry)}. No reader of the table "
+        why=f"It was committed {_position(added_at)}, and {shown_end(file, position, entry)}. No reader of the table "
         "as it is sees it, only readers of the plain directory.",
         next=f"It has been deleted since, by instant {facts.remover}.",
         rows=file.rows,

@@ -13,9 +13,11 @@ import anyio
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
+from tallymark.engine.errors import TryAgain
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance.checkpoint import archive_up_to
 from tallymark.engine.maintenance.clean import clean
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.tasks import tasks_of
@@ -42,25 +44,26 @@ async def delete_rows(job: WriteJob, backend: Backend, *, concurrency: int) -> W
 
 
 async def purge_older(handle: TableHandle, properties: TableProperties, result: WriteResult) -> WriteResult:
-    """End the retention of every older version of the table, and return the result, which states what remains of them.
+    """End the retention of every older version of the table, and archive the entries that have the ranges of its keys.
+    Return the result, which states what remains of them.
 
     The delete is committed: what fails here is also stated in the result.
     """
-    if properties.readers == "directory":  # it has no older versions
-        return result
+    left = []
     try:
-        cleaned = await clean(handle, properties, 0, None)
-    except BackendError as error:
-        return _unpurged(result, str(error))
-    if not cleaned.held_files:
+        if properties.readers == "table":
+            cleaned = await clean(handle, properties, 0, None)
+            if cleaned.held_files:
+                readers = (f"process {reader.process.pid} on {reader.process.host}" for reader in cleaned.readers)
+                left.append(f"{cleaned.held_files:,} replaced files remain for {', '.join(readers)}")
+        if properties.key is not None and not await archive_up_to(handle, properties, result.position - 1):
+            left.append("the log has ranges of their keys, and an open write or a retained file needs its entries")
+    except (BackendError, TryAgain) as error:
+        left.append(str(error))
+    if not left:
         return result
-    readers = ", ".join(f"process {reader.process.pid} on {reader.process.host}" for reader in cleaned.readers)
-    return _unpurged(result, f"{cleaned.held_files:,} replaced files remain for {readers}")
-
-
-def _unpurged(result: WriteResult, reason: str) -> WriteResult:
-    left = f"older versions may still have the rows ({reason}): clean the table with retain_hours=0 later"
-    return replace(result, pending="; ".join(filter(None, [result.pending, left])))
+    reason = f"older versions may still have the rows ({'; '.join(left)}): purge again later"
+    return replace(result, pending="; ".join(filter(None, [result.pending, reason])))
 
 
 async def count_matches(

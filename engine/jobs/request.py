@@ -144,9 +144,14 @@ def _check_matched(mode: Mode, when_matched: WhenMatched, delete_column: str | N
         )
 
 
+def check_where(where: object) -> None:
+    """Check that a predicate is a text. Raises InvalidRequest."""
+    if not isinstance(where, str):
+        raise InvalidRequest(f'where={where!r}: give a text, such as "user_id = 7"')
+
+
 def _check_where(request: WriteRequest) -> None:
-    if not isinstance(request.where, str):
-        raise InvalidRequest(f'where={request.where!r}: give a text, such as "user_id = 7"')
+    check_where(request.where)
     if request.mode != "delete":
         raise InvalidRequest(f"where is for mode='delete', and this is {request.mode!r}; leave it out")
     if request.partition is not None:

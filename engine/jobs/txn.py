@@ -6,6 +6,7 @@ Owns: what makes two writes of one txn the same, and that the first commit count
 """
 
 import json
+from hashlib import sha256
 
 from tallymark.engine.errors import ConflictError, InvalidRequest
 from tallymark.engine.jobs.target import WriteTarget
@@ -26,7 +27,7 @@ def declared(target: WriteTarget) -> str:
         if target.request.delete_column is not None:
             words["delete_column"] = target.request.delete_column
     if target.predicate is not None:
-        words["where"] = str(target.predicate)
+        words["where"] = sha256(str(target.predicate).encode()).hexdigest()  # the log does not keep what was deleted
     if target.partition is not None:
         words["partition"] = target.partition.path
     if target.is_overwrite:

@@ -44,8 +44,9 @@ class ArchiveBounds:
     """Positions of checkpoints from which open writers have read the log: they may read parts of them yet."""
 
 
-async def find_bounds(handle: TableHandle, properties: TableProperties) -> ArchiveBounds:
-    """Return how far the table may be archived once a checkpoint of the log's head is durable.
+async def find_bounds(handle: TableHandle, properties: TableProperties, *, up_to: int = 0) -> ArchiveBounds:
+    """Return how far the table may be archived once a checkpoint of the log's head is durable: as far as the settings
+    want, and up to that position in any case, unless something needs the entries.
 
     The log is read to its end after the open instants were listed: an instant that was open before, and is not listed
     any more, is in the history. One that was reserved later is later than every instant up to the head before.
@@ -68,7 +69,8 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
         retained = history.replacing(range(_first_kept(history, may_be_cleaning), history.head + 1))
         limit = min([limit, *(position - 1 for position in retained[:1])])
     written_before = 0 if manifest is None else manifest.position - 1
-    start = max(history.start, min(limit, written_before, known - settings.log_entry_count))
+    wanted = max(known - settings.log_entry_count, min(up_to, known - 1))
+    start = max(history.start, min(limit, written_before, wanted))
     instants = [reservation.instant for reservation in open_]
     newest = [position for position in history.commits if position <= known][-settings.timeline_commit_count :]
     kept = [history.instant_at(position) for position in newest] if newest else [FLOOR]

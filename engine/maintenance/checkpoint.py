@@ -39,8 +39,9 @@ async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> No
         _events.warning("checkpoint.postponed", url=handle.backend.url, reason=error)
 
 
-async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> Checkpointed:
-    """Write a checkpoint of the whole log, after every part of the last one was read: a damaged one is replaced.
+async def leave_checkpoint(handle: TableHandle, properties: TableProperties, *, up_to: int = 0) -> Checkpointed:
+    """Write a checkpoint of the whole log, after every part of the last one was read: a damaged one is replaced. Then
+    archive, as ``find_bounds`` permits.
 
     Raises:
         TryAgain: other writers put theirs at the same time, repeatedly.
@@ -48,20 +49,39 @@ async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> 
     for _ in range(ATTEMPTS):
         await handle.log.refresh()
         await handle.view(properties).preload()
-        if (done := await _write(handle, properties)) is not None:
+        if (done := await _write(handle, properties, up_to)) is not None:
             return done
     raise TryAgain(f"others leave checkpoints of {handle.backend.url} at the same time, which serve as well; ask later")
 
 
-async def _write(handle: TableHandle, properties: TableProperties) -> Checkpointed | None:
+async def archive_up_to(handle: TableHandle, properties: TableProperties, position: int) -> bool:
+    """Archive the log up to that position, or as far as nothing needs its entries. Return whether it is.
+
+    Entries from the older of the newest two checkpoints on are needed: so two of the log's head are written.
+
+    Raises TryAgain, as ``leave_checkpoint``.
+    """
+    for _ in range(2):
+        await leave_checkpoint(handle, properties, up_to=position)
+    return handle.log.history.start >= position
+
+
+async def _write(handle: TableHandle, properties: TableProperties, up_to: int = 0) -> Checkpointed | None:
     """Write a checkpoint after projecting all entries that it covers: a reader that starts from it assumes that."""
-    bounds = await find_bounds(handle, properties)
+    bounds = await find_bounds(handle, properties, up_to=up_to)
     while handle.projected < handle.log.history.head:
         await project(handle, properties, handle.log.history.head)
     history, view = handle.log.history, handle.view(properties)
     base = history.as_base(bounds.start, bounds.floor)
     done = await write_checkpoint(
-        handle.backend, handle.checkpoints, history, view, base, needed=bounds.checkpoints, table=properties.created
+        handle.backend,
+        handle.checkpoints,
+        history,
+        view,
+        base,
+        needed=bounds.checkpoints,
+        is_again=history.start < min(up_to, history.head - 1),
+        table=properties.created,
     )
     if done is not None and done.parts_written + done.bytes_written:
         _events.info(

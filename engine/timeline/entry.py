@@ -12,7 +12,7 @@ Owns: the content of an entry and its encoding. Does not own: where entries are 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import msgpack
@@ -124,7 +124,8 @@ class LogEntry:
     """What an overwrite replaced; None for all other entries."""
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
-    """The committed files that this one replaces, as their own entries named them."""
+    """The committed files that this one replaces, as their own entries named them, but stored without their bounds: a
+    deleted key may be one."""
     fenced: tuple[str, ...] = ()
     """Paths of zero-row files that occupy the names of lost task attempts."""
     txn: str | None = None
@@ -178,7 +179,7 @@ def encode_entry(entry: LogEntry) -> bytes:
             "operation": entry.operation,
             "scope": None if scope is None else scope.fields(),
             "added": [file.fields() for file in entry.added],
-            "removed": [file.fields() for file in entry.removed],
+            "removed": [replace(file, bounds=()).fields() for file in entry.removed],
             "fenced": list(entry.fenced),
             "txn": entry.txn,
             "request": entry.request,

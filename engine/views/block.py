@@ -171,23 +171,27 @@ def _damaged(partition: str, error: Exception) -> CorruptObject:
 
 def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
     """Return the rows that are visible at positions from ``floor`` to ``position``, as they were at ``position``, and
-    the first position at which one of them was removed; 0 if none was.
+    the first position at which one of them was removed; 0 if none was. Removed ones have no bounds: a deleted key may
+    be one.
     """
-    rows, end = bytearray(block), len(block)
-    removed: list[tuple[int, int]] = []
-    oldest = at = 0
-    while at < end:
-        added_at, removed_at, length = _POSITIONS.unpack_from(rows, at + _POSITIONS_OFFSET)
-        start, at = at, at + _HEAD.size + length
-        if removed_at > position:
-            _REMOVED_AT.pack_into(rows, start + _REMOVED_AT_OFFSET, 0)
-        elif removed_at > floor:
-            oldest = min(oldest or removed_at, removed_at)
+    rows, oldest = list[bytes](), 0
+    for row in cut_rows(block):
+        added_at, removed_at, _ = _POSITIONS.unpack_from(row, _POSITIONS_OFFSET)
         if added_at > position or 0 < removed_at <= floor:
-            removed.append((start, at))
-    for start, behind in reversed(removed):
-        del rows[start:behind]
-    return bytes(rows), oldest
+            continue
+        if removed_at > position:
+            rows.append(row[:_REMOVED_AT_OFFSET] + _REMOVED_AT.pack(0) + row[_REMOVED_AT_OFFSET + _REMOVED_AT.size :])
+        elif removed_at:
+            oldest = min(oldest or removed_at, removed_at)
+            rows.append(_without_bounds(row))
+        else:
+            rows.append(row)
+    return b"".join(rows), oldest
+
+
+def _without_bounds(row: bytes) -> bytes:
+    name, _, _ = row[_HEAD.size :].partition(_END)
+    return row[: _HEAD.size - _LENGTH.size] + _LENGTH.pack(len(name)) + name
 
 
 def cut_rows(block: bytes | bytearray | memoryview) -> Iterator[bytes]:

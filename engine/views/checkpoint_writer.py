@@ -59,17 +59,27 @@ async def write_checkpoint(
     base: HistoryBase | None = None,
     *,
     needed: Collection[int] = (),
+    is_again: bool = False,
     table: str,
 ) -> Checkpointed | None:
     """Write a checkpoint of the head of both, and use it as the base from now on. Return the newest one if it is as
-    new.
+    new, unless another is to be written of the same position (``is_again``).
 
     Everything up to that position has been projected. Returns None where another writer has put one since: then nothing
     of this one is left. ``base`` is that of the history, by default without an archive. Checkpoints of the
     ``needed`` positions are not deleted. ``table`` is the table's creation time.
     """
     assert view.head == history.head, f"a view of position {view.head}, and a history of {history.head}"
-    new = _New(backend, checkpoints, base or history.as_base(), dict(view.states), view, needed=needed, table=table)
+    new = _New(
+        backend,
+        checkpoints,
+        base or history.as_base(),
+        dict(view.states),
+        view,
+        needed=needed,
+        is_again=is_again,
+        table=table,
+    )
     return await new.write(history)
 
 
@@ -84,6 +94,7 @@ class _New:
     view: View
     table: str = field(kw_only=True)
     needed: Collection[int] = field(kw_only=True)
+    is_again: bool = field(kw_only=True)
     nonce: str = field(default_factory=new_nonce)
     put: list[str] = field(default_factory=list)
     """Paths of the objects that were put for it."""
@@ -94,7 +105,8 @@ class _New:
         pointer = await self.checkpoints.pointer()
         newest = await self._previous(pointer, history)
         is_sound = not self.checkpoints.is_damaged
-        if newest is not None and newest.position >= self.base.position and is_sound:
+        is_enough = newest is not None and newest.position >= self.base.position + self.is_again
+        if newest is not None and is_enough and is_sound:
             return self._done(newest, started)
         if newest is not None and newest.position > self.base.position:
             return None  # it may use the damaged part again

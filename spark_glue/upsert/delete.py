@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from tallymark.backends.options import StorageOptions
+from tallymark.engine.jobs.request import check_where
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
@@ -66,6 +67,7 @@ def delete(
         UnsupportedTable: there is no table.
         RolledBack, TableReplaced, JobFailed, CommitUnknown, BackendError: as ``write``.
     """
+    check_where(where)
     check_attempts(attempts)
     table = open_table(url, options=storage_options(spark, url, options))
     with start_blocking_portal("trio") as portal:

@@ -129,6 +129,8 @@ def _is_retained(replay: Replay, position: int) -> bool:
 
 
 def _archived_before(replay: Replay) -> int:
-    """Return the position up to which the log may be archived: that of the checkpoint before the newest."""
-    found = {int(path[-53:-33]) for path in replay.storage if MANIFEST.fullmatch(path)}
-    return sorted(found)[-2] if len(found) > 1 else 0
+    """Return the position up to which the log may be archived: that of the checkpoint before the newest. Both may be of
+    the same.
+    """
+    found = sorted(int(path[-53:-33]) for path in replay.storage if MANIFEST.fullmatch(path))
+    return found[-2] if len(found) > 1 else 0

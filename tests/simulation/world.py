@@ -12,6 +12,7 @@ from tallymark.backends.errors import TallymarkError, Unavailable
 from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance.checkpoint import archive_up_to
 from tallymark.engine.settings import (
     CommitSettings,
     LeaseSettings,
@@ -336,7 +337,12 @@ async def _read_under_lease(plan: VisitorPlan, scene: Scene, process: Process) -
 
 
 async def _clean_at_once(scene: Scene, process: Process) -> None:
-    await _table(scene, process).clean(retain_hours=0)
+    """Where little is kept of the log, it is archived, too, as by a purge."""
+    table = _table(scene, process)
+    await table.clean(retain_hours=0)
+    if scene.plan.kept_entries == 1:
+        head, properties = (await table.snapshot()).position, await table._properties()
+        await archive_up_to(table._handle(properties), properties, head - 1)
 
 
 async def _roll_back_dead(scene: Scene, process: Process) -> None:

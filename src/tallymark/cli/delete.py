@@ -58,7 +58,11 @@ class DeleteDocument(TypedDict):
 @click.option("--where", required=True, metavar="PREDICATE", help='Rows to delete, such as "user_id = 7".')
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @click.option("--txn", metavar="NAME:BATCH", help="Delete once under this name, however often the command is run.")
-@click.option("--purge", is_flag=True, help="Also delete all older versions of the table, which may have the rows.")
+@click.option(
+    "--purge",
+    is_flag=True,
+    help="Also delete the table's older versions, and the log that has their keys.",
+)
 def delete(at: Place, where: str, dry_run: bool, txn: str | None, purge: bool) -> None:
     """Delete the rows that match a predicate.
 

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 import anyio
+import msgpack
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,8 +27,9 @@ from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.upsert.keys import KeyReport, key_task
 from tallymark.engine.upsert.locate import Lookup, hit_counts, locate_task
 from tallymark.engine.upsert.routing import routed
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, unseal
 from tests.engine.jobs.scene import die
-from tests.engine.upsert.scene import KEYED, PEOPLE, changed, in_thread, people, person, rows_of, table_at
+from tests.engine.upsert.scene import KEYED, PEOPLE, changed, changing, in_thread, people, person, rows_of, table_at
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
@@ -313,6 +316,47 @@ async def test_a_purge_leaves_no_file_that_has_had_the_rows_but_for_readers(stor
     assert await ids_of(storage) == [4]
 
 
+async def that_name(backend: Backend, key: int) -> list[str]:
+    """The objects that have the key, in a range or as text."""
+    found = []
+    async for entry in backend.list(""):
+        data = await backend.get(entry.path)
+        if entry.path.startswith(f"{CHECKPOINT_FOLDER}/"):
+            data = msgpack.packb(unseal(data, source=entry.path))
+        rows = pq.read_table(pa.BufferReader(data)).to_pylist() if entry.path.endswith(".parquet") else []
+        if (1 << 63 | key).to_bytes(8) in data or str(key).encode() in data or key in [row["id"] for row in rows]:
+            found.append(entry.path)
+    return found
+
+
+@pytest.mark.parametrize("readers", ["table", "directory"])
+@on_both_loops
+async def test_after_a_purge_no_object_has_the_key(storage, readers):
+    key, table = 0x1EAF_CAFE_5EC2_E7AD, table_at(storage)
+    await changed(storage, person(1), person(key), mode="append", **{**KEYED, "readers": readers})
+    for at in (1, 2, 3):
+        await changed(storage, person(1, at=at), person(5, "B", at=at))
+        await table.checkpoint()
+    [file] = [file.path for file in (await table.snapshot()).files if file.partition == "land=A"]
+    assert len(await that_name(storage, key)) > 3
+    result = await table.delete(f"id = {key}", purge=True, txn="gdpr:1")
+    assert result.pending is None
+    assert await that_name(storage, key) == []
+    assert sorted(row["id"] for row in await rows_of(storage)) == [1, 5]
+    assert result.instant in str(await table.explain(file))
+    assert (await table.delete(f"id = {key}", purge=True, txn="gdpr:1")).is_rerun
+    assert (await changed(storage, person(5, "B", at=4))).changes.updated == 1
+
+
+@on_both_loops
+async def test_a_purge_states_that_an_open_write_needs_entries_with_the_key(storage):
+    await changed(storage, person(1), person(2), **KEYED)
+    async with changing(storage, mode="append"):
+        result = await table_at(storage).delete("id = 1", purge=True, txn="gdpr:1")
+        assert "ranges of their keys, and an open write or a retained file needs its entries" in str(result.pending)
+    assert (await table_at(storage).delete("id = 1", purge=True, txn="gdpr:1")).pending is None
+
+
 @on_both_loops
 async def test_a_purge_that_fails_is_stated_in_the_result():
     storage = FaultyBackend(MemoryBackend())
@@ -320,9 +364,7 @@ async def test_a_purge_that_fails_is_stated_in_the_result():
     result = await table_at(storage).delete("id = 1")
     storage.add(lost_request("list"))
     purged = await table_at(storage).purged(result)
-    assert "may still have the rows (the request was lost): clean the table with retain_hours=0 later" in str(
-        purged.pending
-    )
+    assert "may still have the rows (the request was lost): purge again later" in str(purged.pending)
     storage.heal()
     assert (await table_at(storage).purged(result)).pending is None
 
@@ -384,6 +426,10 @@ async def test_what_does_not_fit_is_refused(given, error):
             pass
     with pytest.raises(InvalidRequest, match="concurrency=0: give a number of tasks"):
         await table_at(backend).delete("id = 1", concurrency=0)
+    nothing: Any = None
+    for act in (table_at(backend).delete, table_at(backend).plan_delete):
+        with pytest.raises(InvalidRequest, match="where=None: give a text"):
+            await act(nothing)
     with pytest.raises(UnsupportedTable, match="holds no table yet"):
         await table_at(MemoryBackend()).delete("id = 1")
 
