@@ -112,6 +112,8 @@ class _New:
             return None  # it may use the damaged part again
         if newest is not None:  # its writer may have known of more that is archived
             self.base = self.base.archived(newest.history.start, newest.history.floor)
+            if newest.position == self.base.position:
+                self.nonce = _nonce_after(newest.name)
         # A part that could not be read is not used again: then this one is written whole.
         reused = newest if is_sound else None
         parts, floor = await self._parts(reused)
@@ -227,6 +229,12 @@ class _New:
             self.view.rebase(base)
         history.forget(manifest.position)
         history.archive(manifest.history.start, manifest.history.floor)
+
+
+def _nonce_after(name: str) -> str:
+    """Return a greater nonce than that of a manifest: of two of one position, listings show by it which is newer."""
+    least = int(name.rpartition("-")[2], 16) + 1
+    return f"{least + int(new_nonce(), 16) % (2**128 - least):032x}"
 
 
 def _is_of(manifest: Manifest, history: History) -> bool:

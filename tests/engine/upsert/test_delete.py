@@ -27,7 +27,7 @@ from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.upsert.keys import KeyReport, key_task
 from tallymark.engine.upsert.locate import Lookup, hit_counts, locate_task
 from tallymark.engine.upsert.routing import routed
-from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, unseal
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER, decode_pointer, unseal
 from tests.engine.jobs.scene import die
 from tests.engine.upsert.scene import KEYED, PEOPLE, changed, changing, in_thread, people, person, rows_of, table_at
 from tests.support.examples import examples
@@ -342,6 +342,8 @@ async def test_after_a_purge_no_object_has_the_key(storage, readers):
     result = await table.delete(f"id = {key}", purge=True, txn="gdpr:1")
     assert result.pending is None
     assert await that_name(storage, key) == []
+    named = decode_pointer(await storage.get(POINTER))
+    assert list(named) == sorted(named, reverse=True), "a listing shows which is the newer one of a position"
     assert sorted(row["id"] for row in await rows_of(storage)) == [1, 5]
     assert result.instant in str(await table.explain(file))
     assert (await table.delete(f"id = {key}", purge=True, txn="gdpr:1")).is_rerun
