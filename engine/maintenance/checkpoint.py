@@ -62,7 +62,8 @@ async def archive_up_to(handle: TableHandle, properties: TableProperties, positi
     Raises TryAgain, as ``leave_checkpoint``.
     """
     for _ in range(2):
-        await leave_checkpoint(handle, properties, up_to=position)
+        if handle.log.history.start < position:
+            await leave_checkpoint(handle, properties, up_to=position)
     return handle.log.history.start >= position
 
 

@@ -125,7 +125,8 @@ class LogEntry:
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     """The committed files that this one replaces, as their own entries named them, but stored without their bounds: a
-    deleted key may be one."""
+    deleted key may be one.
+    """
     fenced: tuple[str, ...] = ()
     """Paths of zero-row files that occupy the names of lost task attempts."""
     txn: str | None = None

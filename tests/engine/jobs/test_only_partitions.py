@@ -10,7 +10,6 @@ from tallymark.engine.tasks.task_writer import TaskWriter
 from tests.engine.jobs.scene import Store, write_in_thread
 from tests.engine.jobs.yearly import DYNAMIC, MONTH, MONTHS, NEW, OLD, STATIC, YEAR, begin, flights, held, write
 from tests.engine.tasks.scene import Markers
-from tests.support.loops import on_both_loops
 
 pytestmark = pytest.mark.usefixtures("loop")
 
@@ -62,7 +61,6 @@ async def test_no_marker_is_asked_for_a_partition_outside(staged):
     assert markers.asked == []
 
 
-@on_both_loops
 async def test_a_task_that_does_not_look_is_stopped_by_the_commit(store):
     """As one of a ticket that was tampered with: the last line of defence."""
     await write(store.backend, OLD)

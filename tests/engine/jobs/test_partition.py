@@ -8,7 +8,6 @@ import pytest
 from tallymark.engine.errors import ConflictError, InvalidRequest
 from tests.engine.jobs.scene import table, write_in_thread
 from tests.engine.jobs.yearly import DYNAMIC, FLIGHTS, MONTH, NEW, OLD, STATIC, YEAR, begin, flights, held, write
-from tests.support.loops import on_both_loops
 
 pytestmark = pytest.mark.usefixtures("loop")
 
@@ -124,7 +123,6 @@ async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(store
     assert not any(path.startswith("year=2013/") for path in store.data_files - before.keys()), "not begun"
 
 
-@on_both_loops
 async def test_a_report_of_files_elsewhere_is_refused_at_the_commit(staged):
     async with begin(staged.backend) as other, begin(staged.backend, "overwrite", partition=YEAR) as job:
         report = await write_in_thread(other, staged.backend, flights([(3, 2014, 1)]))
