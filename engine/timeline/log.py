@@ -91,19 +91,20 @@ class LogStart(Protocol):
         ...
 
 
-async def newest_listed(backend: Backend, start: LogStart, table: str) -> HistoryBase | None:
-    """Return the base of the table's newest checkpoint that a listing shows, which is not used."""
-    for name in (await read_listing(backend)).manifests:
-        base = await start.base_of(name)
-        if base is not None and base.table == table:
-            return base
-    return None
+async def furthest_archived(backend: Backend, start: LogStart, table: str) -> HistoryBase | None:
+    """Return the base of the table's checkpoint, of those that a listing shows, by which its log is archived furthest;
+    None where none is.
+
+    It need not be the one with the greatest name: that may be of a writer that has died before it archived anything.
+    """
+    bases = [await start.base_of(name) for name in (await read_listing(backend)).manifests]
+    own = (base for base in bases if base is not None and base.table == table and base.start > 0)
+    return max(own, key=lambda base: base.start, default=None)
 
 
 async def is_archived(backend: Backend, start: LogStart, table: str) -> bool:
-    """Return whether entries of the table's log are archived: its newest checkpoint shows it."""
-    newest = await newest_listed(backend, start, table)
-    return newest is not None and newest.start > 0
+    """Return whether entries of the table's log are archived: a checkpoint of it shows it."""
+    return await furthest_archived(backend, start, table) is not None
 
 
 class CommitLog:
@@ -165,21 +166,24 @@ class CommitLog:
             if not self._is_started:
                 await self._open()
             else:
-                await self._read_on(verify or anyio.current_time() - self._verified_at >= VERIFY_AFTER_S)
+                await self._read_on(verify)
         return self.history
 
     async def _read_on(self, verify: bool) -> None:
-        """Read from the head to the end. An entry that is missing may have been archived since the head was read."""
-        read = self.history
+        """Read from the head to the end, and check it then: an entry that is missing may have been archived since the
+        head was read. Entries are deleted in their order, so the one before it shows afterwards that it was not.
+        """
+        read, window = self.history, 1
         try:
-            window = await self._verify() if verify else 1
-            while window and await self._read_window(window):
+            while await self._read_window(window):
                 window = min(window * 2, READ_AHEAD)
         except CorruptObject:
-            if self.history is read:
-                await self._verify()
+            await self._verify()
             if self.history is read:
                 raise
+        else:
+            if verify or anyio.current_time() - self._verified_at >= VERIFY_AFTER_S:
+                await self._verify()
 
     async def reach(self, position: int) -> History:
         """Make the entries after a position available, in addition to those after the history's base.
@@ -215,9 +219,9 @@ class CommitLog:
 
     async def _is_archived_further(self) -> bool:
         """Return whether the log is archived further than is known, and record it."""
-        known, newest = self.history.start, await self._newest_listed(self.history.table)
-        if newest is not None:
-            self.history.archive(min(newest.start, self.history.head), newest.floor)
+        known, furthest = self.history.start, await self._furthest_archived()
+        if furthest is not None:
+            self.history.archive(min(furthest.start, self.history.head), furthest.floor)
         return self.history.start > known
 
     async def reach_replaced(self, positions: range) -> History:
@@ -336,8 +340,8 @@ class CommitLog:
         """
         continues = await self._continues(position)
         if continues is None:
-            newest = await self._newest_listed(self.history.table)
-            if newest is not None and newest.start >= max(1, self.history.own_before(position)):
+            furthest = await self._furthest_archived()
+            if furthest is not None and furthest.start >= self.history.own_before(position):
                 await self._open_again()
                 if (decided := self.history.decided(entry.instant)) is not None:
                     return _won(await self._reach(decided), decided, entry)
@@ -376,46 +380,34 @@ class CommitLog:
 
         async def check_start() -> None:
             nonlocal is_archived
-            is_archived = await self._is_archived(table)
+            is_archived = await self._is_archived()
 
         await at_once(check_table, check_start)
         return None if is_same and is_archived else is_same
 
-    async def _is_archived(self, table: str) -> bool:
-        """Return whether entries of the table's log are archived. Without a pointer to checkpoints none are."""
+    async def _is_archived(self) -> bool:
+        """Return whether entries of the log are archived. Without a pointer to checkpoints none are."""
         try:
             await self._backend.get(LATEST_CHECKPOINT)
         except NotFound:
             return False
-        return self._start is not None and await is_archived(self._backend, self._start, table)
+        return await self._furthest_archived() is not None
 
-    async def _newest_listed(self, table: str) -> HistoryBase | None:
-        return None if self._start is None else await newest_listed(self._backend, self._start, table)
+    async def _furthest_archived(self) -> HistoryBase | None:
+        if self._start is None:
+            return None
+        return await furthest_archived(self._backend, self._start, self.history.table)
 
-    async def _verify(self) -> int:
-        """Check that the log continues what was read, and read the next entry at the same time. Where the log was
-        archived since, read it from its checkpoint. Return how many entries to request next, 0 where the end was seen.
+    async def _verify(self) -> None:
+        """Check that the log continues what was read. Where it was archived since, read it from its checkpoint.
 
         Raises:
             TableReplaced: it is another log.
         """
-        read, first = self.history, self.history.head + 1
+        read = self.history
         continues: bool | None = None
-        found: dict[int, LogEntry] = {}
-        damages: list[CorruptObject] = []
-
-        async def check() -> None:
-            nonlocal continues
-            with suppress(CorruptObject):  # opening the log again shows whether that is damage
-                continues = await self._continues(first)
-
-        async def read_next() -> None:
-            try:
-                found.update(await read_entries(self._backend, [first]))
-            except CorruptObject as error:  # harmless where the log is archived beyond it
-                damages.append(error)
-
-        await at_once(check, read_next)
+        with suppress(CorruptObject):  # opening the log again shows whether that is damage
+            continues = await self._continues(read.head + 1)
         if continues is None:
             await self._open_again()
         is_archived = self.history is not read and self.history.base >= read.head
@@ -423,9 +415,6 @@ class CommitLog:
             self.is_replaced = True
             raise self._replaced()
         self._verified_at = anyio.current_time()
-        if damages and self.history is read:
-            raise damages[0]
-        return 2 if self.history is read and await self._take_in(found, first, 1) else 0
 
     def _replaced(self) -> TableReplaced:
         return TableReplaced(
@@ -595,12 +584,12 @@ class CommitLog:
         return True
 
     async def _check_later(self, numbers: Sequence[int]) -> None:
-        """Check that none of the entries beyond the end is this table's: if one is, an entry before it is missing.
-        Those of another table are void, and are read as such once the log reaches them.
+        """Check that all of the listed entries beyond the end are another table's: they are void, and are read as such
+        once the log reaches them. If not, an entry before is missing.
         """
         for number in numbers:
             entries = await read_entries(self._backend, [number])
-            if any(entry.table == self.history.table for entry in entries.values()):
+            if number not in entries or entries[number].table == self.history.table:
                 raise _gone(self.history.head + 1)
 
     async def _small_form(self, attempt: "_Attempt", linked: LogEntry) -> bytes:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextvars import ContextVar
 from dataclasses import replace
 
 import anyio
@@ -17,6 +18,7 @@ from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import LATEST_CHECKPOINT, CommitLog, entry_path
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tallymark.engine.views.checkpoint_format import Manifest, decode_manifest, decode_pointer, encode_manifest
 from tests.engine.jobs.deaths import each_death, told_where
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, table, write_rows
 from tests.engine.timeline.entries import commit, history_of, instant, rollback
@@ -271,6 +273,55 @@ async def test_a_reading_that_an_archive_overtakes_starts_again_from_a_checkpoin
 
     monkeypatch.setattr(store.backend, "get", overtaken)
     assert (await sleeper.refresh()).head == 10
+
+
+def archive_before(store: Store, monkeypatch, paths: set[str]) -> None:
+    """Make others archive these entries when one is requested for the first time."""
+    archiving, is_other, get = anyio.Lock(), ContextVar("is_other", default=False), store.backend.get
+
+    async def overtaken(path):
+        if path in paths and not is_other.get():
+            async with archiving:
+                is_other.set(True)
+                while paths & store.stored.keys():
+                    await write(store.backend)
+                is_other.set(False)
+        return await get(path)
+
+    monkeypatch.setattr(store.backend, "get", overtaken)
+
+
+@pytest.mark.parametrize("head", [0, 1])
+async def test_a_reader_that_verifies_while_its_next_entry_is_archived_reads_on_from_a_checkpoint(
+    store, monkeypatch, head
+):
+    """An entry of its head that is read before shows nothing of the next one."""
+    sleeper = await read_up_to(store, head)
+    archive_before(store, monkeypatch, {entry_path(head + 1)})
+    history = await sleeper.refresh(verify=True)
+    assert history.head == len(store.commits) > head + 2
+
+
+async def test_a_log_whose_listed_entries_are_archived_before_they_are_read_is_listed_again(store, monkeypatch):
+    for _ in range(3):
+        async with begin(table(store.backend)) as job:
+            await job.commit([await write_rows(job, store.backend)])
+    archive_before(store, monkeypatch, {entry_path(2), entry_path(3)})
+    assert (await opened_log(store)).history.head == len(store.commits) > 4
+
+
+@pytest.mark.parametrize("head", [0, 1])
+async def test_a_manifest_of_a_dead_writer_does_not_hide_how_far_the_log_is_archived(store, head):
+    """It may have a greater name than that of the writer that has archived the log."""
+    sleeper = await read_up_to(store, head)
+    for _ in range(6):
+        await write(store.backend)
+    [name, *_] = decode_pointer(store.stored[LATEST_CHECKPOINT])
+    manifest = decode_manifest(store.stored[Manifest.path_of(name)], name=name)
+    position, nonce = name.split("-")
+    stray = replace(manifest, name=f"{position}-{'f' * len(nonce)}", history=replace(manifest.history, start=0))
+    await store.backend.put(stray.path, encode_manifest(stray))
+    assert (await sleeper.refresh(verify=True)).head == head + 7
 
 
 @pytest.mark.parametrize("too", [[], [entry_path(4)]])
