@@ -195,7 +195,7 @@ def _live(facts: FileFacts, file: DataFile, added_at: int | None) -> Explanation
         is_there=facts.is_there,
         instant=facts.instant,
         position=added_at,
-        why=f"It was committed by instant {facts.instant} {_position(added_at)}, and is part of the table.",
+        why=f"It was committed by instant {facts.instant} {_shown_position(added_at)}, and is part of the table.",
         next="It stays until a later commit replaces it.",
         rows=file.rows,
         bytes=file.bytes,
@@ -210,7 +210,7 @@ def _live(facts: FileFacts, file: DataFile, added_at: int | None) -> Explanation
     )
 
 
-def _position(added_at: int | None) -> str:
+def _shown_position(added_at: int | None) -> str:
     return "by an entry that is archived" if added_at is None else f"at position {added_at}"
 
 
@@ -223,8 +223,8 @@ def _replaced(facts: FileFacts, file: DataFile, added_at: int | None) -> Explana
         is_there=facts.is_there,
         instant=facts.instant,
         position=position,
-        why=f"It was committed {_position(added_at)}, and {shown_end(file, position, entry)}. No reader of the table "
-        "as it is sees it, only readers of the plain directory.",
+        why=f"It was committed {_shown_position(added_at)}, and {shown_end(file, position, entry)}. No reader of the "
+        "table as it is sees it, only readers of the plain directory.",
         next=f"It has been deleted since, by instant {facts.remover}.",
         rows=file.rows,
         bytes=file.bytes,

@@ -69,7 +69,7 @@ async def find_bounds(handle: TableHandle, properties: TableProperties, *, up_to
         retained = history.replacing(range(_first_kept(history, may_be_cleaning), history.head + 1))
         limit = min([limit, *(position - 1 for position in retained[:1])])
     written_before = 0 if manifest is None else manifest.position - 1
-    wanted = max(known - settings.log_entry_count, min(up_to, known - 1))
+    wanted = max(known - settings.log_entry_count, up_to)
     start = max(history.start, min(limit, written_before, wanted))
     instants = [reservation.instant for reservation in open_]
     newest = [position for position in history.commits if position <= known][-settings.timeline_commit_count :]

@@ -81,7 +81,6 @@ async def _write(handle: TableHandle, properties: TableProperties, up_to: int = 
         view,
         base,
         needed=bounds.checkpoints,
-        is_again=history.start < min(up_to, history.head - 1),
         table=properties.created,
     )
     if done is not None and done.parts_written + done.bytes_written:

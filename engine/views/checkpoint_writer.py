@@ -59,11 +59,10 @@ async def write_checkpoint(
     base: HistoryBase | None = None,
     *,
     needed: Collection[int] = (),
-    is_again: bool = False,
     table: str,
 ) -> Checkpointed | None:
     """Write a checkpoint of the head of both, and use it as the base from now on. Return the newest one if it is as
-    new, unless another is to be written of the same position (``is_again``).
+    new, and archives the log as far.
 
     Everything up to that position has been projected. Returns None where another writer has put one since: then nothing
     of this one is left. ``base`` is that of the history, by default without an archive. Checkpoints of the
@@ -77,7 +76,6 @@ async def write_checkpoint(
         dict(view.states),
         view,
         needed=needed,
-        is_again=is_again,
         table=table,
     )
     return await new.write(history)
@@ -94,7 +92,6 @@ class _New:
     view: View
     table: str = field(kw_only=True)
     needed: Collection[int] = field(kw_only=True)
-    is_again: bool = field(kw_only=True)
     nonce: str = field(default_factory=new_nonce)
     put: list[str] = field(default_factory=list)
     """Paths of the objects that were put for it."""
@@ -105,8 +102,7 @@ class _New:
         pointer = await self.checkpoints.pointer()
         newest = await self._previous(pointer, history)
         is_sound = not self.checkpoints.is_damaged
-        is_enough = newest is not None and newest.position >= self.base.position + self.is_again
-        if newest is not None and is_enough and is_sound:
+        if newest is not None and is_sound and self._is_enough(newest):
             return self._done(newest, started)
         if newest is not None and newest.position > self.base.position:
             return None  # it may use the damaged part again
@@ -137,6 +133,10 @@ class _New:
         await self._drop(pointer, kept=manifest.paths | (newest.paths if newest is not None else frozenset()))
         self._start_there(manifest, history)
         return self._done(manifest, started)
+
+    def _is_enough(self, newest: Manifest) -> bool:
+        """Return whether the newest checkpoint is as new as this one would be, and archives the log as far."""
+        return (newest.position, newest.history.start) >= (self.base.position, self.base.start)
 
     def _done(self, manifest: Manifest, started: float) -> Checkpointed:
         return Checkpointed(

@@ -92,6 +92,16 @@ async def test_entries_and_instants_are_bounded_however_many_commits_there_are(s
     assert store.backend.archived
 
 
+async def test_a_checkpoint_that_is_asked_for_archives_what_fewer_entries_are_to_be_kept_of_now(store):
+    for _ in range(6):
+        await write(store.backend, entries=100)
+    assert positions(store) == [1, 2, 3, 4, 5, 6]
+    assert (await short(store.backend).checkpoint()).position == 6
+    assert positions(store) == [5, 6]
+    assert (await short(store.backend).checkpoint()).bytes_written == 0
+    await check_whole(store)
+
+
 async def test_what_is_retained_and_what_an_open_writer_may_need_is_not_archived(store):
     await write(store.backend, readers="table")
     await write(store.backend, "overwrite", {1: 1}, partition_overwrite="dynamic")
