@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
 from tallymark.bench.sizing.fill import KINDS, measure_fills
-from tallymark.bench.sizing.written import NAMES, error_p95
+from tallymark.bench.sizing.written import SIDES, Asked, error_p95, written
 from tallymark.bench.sizing.written_case import case
 from tests.support.jars import java
 
@@ -50,10 +50,9 @@ def test_a_fill_is_measured_in_a_process_of_its_own(tmp_path):
 @pytest.mark.spark
 def test_written_appends_are_seen_whole_by_every_side(tmp_path):
     java()
-    saved = tmp_path / "a.json"
-    sides = [each for name in NAMES if name != "hudi" for each in ("--side", name)]
-    result = run("--quick", "--case", "drift", "--scale", 0.02, *sides, "--json", saved)
-    assert (result.exit_code, result.stderr) == (0, "")
-    written = json.loads(saved.read_text())["tables"][-2]
-    assert (len(written["rows"]), written["absent"]) == (4, {})
-    assert {row["plan_error_p95"] is None for row in written["rows"]} == {True, False}
+    sides = [side for side in SIDES if side.name != "hudi"]
+    asked = Asked(cases=[case("drift", 0.01)], sides=sides, cores=1, pythons={}, parent=tmp_path)
+    [table] = written(asked, lambda _: None)
+    assert (len(table.rows), table.absent) == (4, {})
+    assert {row.plan_error_p95 is None for row in table.rows} == {True, False}
+    assert list(tmp_path.iterdir()) == []

@@ -21,6 +21,7 @@ from tallymark.engine.errors import ConflictError, InvalidRequest, UnsupportedTa
 from tallymark.engine.jobs import changes
 from tallymark.engine.jobs.delete import delete_rows
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.table import open_table
 from tallymark.engine.tasks.task_writer import write_task
@@ -35,6 +36,9 @@ from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
 from tests.support.predicates import SCHEMA, Row, Where, batch_of, rows, wheres
 from tests.table_invariants import table_is_at_rest
+
+SHORT_LEASE = LeaseSettings(heartbeat_interval_s=0.1, expiry_s=1.0)
+"""For a rollback, which waits until a writer has noticed that it was treated as dead."""
 
 BY_LAND: dict[str, Any] = {"mode": "append", "partition_by": ["land"], "readers": "directory"}
 
@@ -260,7 +264,7 @@ async def test_a_delete_that_dies_leaves_nothing(storage):
     await changed(storage, person(1), person(2), **BY_LAND)
     dying = FaultyBackend(storage)
     with suppress(BackendError):
-        async with table_at(dying).write(mode="delete", where="id = 1") as job:
+        async with table_at(dying, lease=SHORT_LEASE).write(mode="delete", where="id = 1") as job:
             commit = job.commit
 
             async def die_first(reports: Any) -> Any:
