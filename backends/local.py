@@ -50,9 +50,13 @@ class LocalBackend:
 
     has_staging = True
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, scratch: str = SCRATCH) -> None:
+        """``scratch``: the directory of unfinished objects, below the root. Another than the default is for tables of
+        other writers: it is removed with each deletion, unless an object is being put.
+        """
         self._root = Path(root).absolute()
-        self._scratch = self._root / SCRATCH
+        self._scratch = self._root / check_path(scratch)
+        self._keeps_scratch = scratch == SCRATCH
         self._directories = LocalDirectories(self._root)
         self._is_met = False
 
@@ -121,8 +125,7 @@ class LocalBackend:
                     scratch.unlink(missing_ok=True)
 
     def _write_scratch(self, scratch: Path, data: bytes) -> None:
-        self._directories.make(self._scratch)
-        with scratch.open("xb", buffering=0) as file:
+        with self._new_scratch(scratch) as file:
             view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
@@ -130,6 +133,13 @@ class LocalBackend:
         if not self._is_met:
             self._meet(scratch.stat().st_mtime)
             self._is_met = True
+
+    def _new_scratch(self, scratch: Path) -> io.FileIO:
+        for _ in range(ATTEMPTS):
+            self._directories.make(self._scratch)
+            with suppress(FileNotFoundError):  # removed at this moment by a deletion
+                return scratch.open("xb", buffering=0)
+        raise Unavailable(f"the directory {self._scratch} is deleted again and again by other writers")
 
     def _meet(self, now: float) -> None:
         """Log what this disk does not promise, and sweep files of dead writers, before the first write."""
@@ -205,6 +215,8 @@ class LocalBackend:
         for folder in {target.parent for target in targets.values()}:
             self._directories.keep(folder)
             self._directories.prune(folder)
+        if not self._keeps_scratch:
+            self._directories.prune(self._scratch)
 
     def _open_staging(self, directory: str) -> None:
         staging = self._at(directory)

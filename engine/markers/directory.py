@@ -78,6 +78,7 @@ class MarkerDirectory:
         check_open: CheckOpen = always_open,
         check_path: CheckPath = any_path,
         is_new: bool = False,
+        is_plain: bool = False,
     ) -> None:
         """``check_open`` raises if the instant has ended. It is awaited after a marker is durable and before the ack.
 
@@ -86,6 +87,8 @@ class MarkerDirectory:
 
         ``is_new``: the caller has just reserved the instant and announced how its markers are kept. No server has
         served it before, so nothing is listed.
+
+        ``is_plain``: Hudi itself may read the segments, so they lack what it would refuse (``segment``).
         """
         self._backend = backend
         self._settings = settings
@@ -94,6 +97,7 @@ class MarkerDirectory:
         self._instant = instant
         self._folder = marker_folder(instant)
         self._is_new = is_new
+        self._is_plain = is_plain
         self._loaded = Lazy(self._load)
         self._started = Lazy(self._start)
         self._numbers = SegmentNumbers(backend, self._folder, settings)
@@ -108,7 +112,7 @@ class MarkerDirectory:
         self.counts = MarkerCounts()
         self.ack_times = AckTimes()
         self.hedge = Hedge(settings, self.counts, self.pace)
-        self.merge = SegmentMerge(backend, self._numbers, settings, self.counts)
+        self.merge = SegmentMerge(backend, self._numbers, settings, self.counts, is_plain=is_plain)
 
     async def create(self, *paths: str, io: str = "CREATE") -> tuple[MarkerAnswer, ...]:
         """Return once every marker survives a crash. Asking twice for a marker is one marker.
@@ -187,6 +191,13 @@ class MarkerDirectory:
         self._durable.clear()
         return bool(paths)
 
+    async def is_held(self) -> bool:
+        """Return whether no other server has deleted the directory since this one has accepted its first marker.
+
+        For batched markers, after that. Raises BackendError.
+        """
+        return await self._numbers.are_held()
+
     async def drained(self) -> None:
         """Return when no request to storage is in flight any more: flushes, their second copies, a merge.
 
@@ -227,7 +238,7 @@ class MarkerDirectory:
             self.counts.direct_markers += len(batch.lines)
         else:
             path = await self._numbers.next()
-            data = encode_segment(batch.lines)
+            data = encode_segment(batch.lines, is_plain=self._is_plain)
             sent = await flush(self._backend, path, data, self._settings, self.counts, self.hedge, self.pace)
             if sent > 1:
                 self._numbers.unclear(path)

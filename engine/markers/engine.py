@@ -34,6 +34,7 @@ class MarkerEngine:
         check_open: CheckOpen = always_open,
         check_path: CheckPath = any_path,
         is_new: bool = False,
+        is_plain: bool = False,
     ) -> MarkerDirectory:
         """Return the markers of an instant; the same object for the same instant. No I/O.
 
@@ -43,7 +44,13 @@ class MarkerEngine:
             raise Closed("the marker engine was closed")
         if instant not in self._directories:
             directory = MarkerDirectory(
-                self._backend, instant, self._settings, check_open=check_open, check_path=check_path, is_new=is_new
+                self._backend,
+                instant,
+                self._settings,
+                check_open=check_open,
+                check_path=check_path,
+                is_new=is_new,
+                is_plain=is_plain,
             )
             self._directories[instant] = directory
             self._scopes[instant] = anyio.CancelScope()

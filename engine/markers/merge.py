@@ -182,12 +182,19 @@ class SegmentMerge:
     """The segments of one directory that its server may merge, and the one merge that may be in flight."""
 
     def __init__(
-        self, backend: Backend, numbers: SegmentNumbers, settings: MarkerSettings, counts: MarkerCounts
+        self,
+        backend: Backend,
+        numbers: SegmentNumbers,
+        settings: MarkerSettings,
+        counts: MarkerCounts,
+        *,
+        is_plain: bool = False,
     ) -> None:
         self._backend = backend
         self._numbers = numbers
         self._settings = settings
         self._counts = counts
+        self._is_plain = is_plain
         self._plan = MergePlan(
             count_max=settings.segment_count_max,
             freed_min=settings.merge_freed_min,
@@ -301,7 +308,9 @@ class SegmentMerge:
         known = {path: self._recent[path] for path in (segment.path for segment in run) if path in self._recent}
         await concurrently(read, [segment.path for segment in run if segment.path not in known], limit=READS)
         found.update(known)
-        return merge_segments(found[segment.path] for segment in run) if len(found) == len(run) else None
+        if len(found) < len(run):
+            return None
+        return merge_segments([found[segment.path] for segment in run], is_plain=self._is_plain)
 
     async def _delete_superfluous(self) -> None:
         """Delete segments that are not needed. Once the directory has ended, its end deletes them."""

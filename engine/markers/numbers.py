@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import anyio
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import AlreadyExists
+from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.flush import until_answered
 from tallymark.engine.markers.segment import (
@@ -33,6 +33,8 @@ class SegmentNumbers:
         self._incarnation = 0
         self._sequence = 0
         self._claiming = anyio.Lock()
+        self._claim: tuple[str, bytes] | None = None
+        """Path and content of the newest claim."""
         self._objects: set[str] = set()
         self._lasting: set[str] = set()
         self.claim_put_s = 0.0
@@ -58,6 +60,17 @@ class SegmentNumbers:
             f"{self._folder} has had {INCARNATION_LIMIT - FIRST_INCARNATION} servers, and no numbers are left; "
             "roll the instant back and start again"
         )
+
+    async def are_held(self) -> bool:
+        """Return whether storage still has the newest claim: it goes when another server deletes the directory, and a
+        later server may then have claimed the same incarnation. Raises BackendError.
+        """
+        assert self._claim is not None, "claim comes first"
+        path, nonce = self._claim
+        try:
+            return await self._backend.get(path) == nonce
+        except NotFound:
+            return False
 
     async def next(self) -> str:
         """Return the path of a segment that no server has used. The number is spent, whatever the outcome of its put.
@@ -100,4 +113,7 @@ class SegmentNumbers:
                 return await self._backend.get(path) == nonce  # by an earlier put, whose answer is missing
             return True
 
-        return await until_answered(put, self._settings, path)
+        is_won = await until_answered(put, self._settings, path)
+        if is_won:
+            self._claim = path, nonce
+        return is_won

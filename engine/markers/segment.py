@@ -5,7 +5,8 @@ and files ``MARKERS<n>``, UTF-8, one marker a line, each line ended by a newline
 ``//<CRC-32 of the rest, eight hexadecimal digits> <number of markers>``. It is the first line, since the last one would
 be missing together with the markers before it; and it starts with two slashes, since no marker does, also if its
 newline is damaged. Hudi's own rollback would refuse such a line; it never reads one, because no instant is on Hudi's
-timeline before its commit. Segments of earlier releases, and of Hudi's server, lack the line.
+timeline before its commit. Segments of earlier releases, of Hudi's server, and those for Hudi's writers (``is_plain``)
+lack the line.
 
 A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one
 life of one server for one instant, claimed by a put-if-absent of ``SERVER<incarnation>``, so that no number is used
@@ -68,6 +69,10 @@ def is_segment(file_name: str) -> bool:
     return _SEGMENT.fullmatch(file_name) is not None
 
 
+def is_claim(file_name: str) -> bool:
+    return _CLAIM.fullmatch(file_name) is not None
+
+
 def segment_number(path: str) -> int:
     """Return the number of a segment, from its path."""
     segment = _SEGMENT.fullmatch(path.rpartition("/")[2])
@@ -75,18 +80,20 @@ def segment_number(path: str) -> int:
     return int(segment[1])
 
 
-def encode_segment(lines: Iterable[str]) -> bytes:
-    """Return the bytes of a segment, from which ``decode_segment`` reads the lines."""
-    return _with_head("".join(f"{line}\n" for line in lines).encode("utf-8"))
+def encode_segment(lines: Iterable[str], *, is_plain: bool = False) -> bytes:
+    """Return the bytes of a segment, from which ``decode_segment`` reads the lines. ``is_plain``: without a first line
+    more, as Hudi reads it.
+    """
+    return _segment("".join(f"{line}\n" for line in lines).encode("utf-8"), is_plain)
 
 
-def merge_segments(segments: Iterable[bytes]) -> bytes:
+def merge_segments(segments: Iterable[bytes], *, is_plain: bool = False) -> bytes:
     """Return the bytes of a segment with the markers of all these. Raises CorruptObject if one is not whole."""
-    return _with_head(b"".join(map(_lines, segments)))
+    return _segment(b"".join(map(_lines, segments)), is_plain)
 
 
-def _with_head(lines: bytes) -> bytes:
-    return _head(lines) + b"\n" + lines
+def _segment(lines: bytes, is_plain: bool) -> bytes:
+    return lines if is_plain else _head(lines) + b"\n" + lines
 
 
 def _head(lines: bytes) -> bytes:

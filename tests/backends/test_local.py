@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tallymark.backends import InvalidPath, NotFound, NotPermitted
@@ -38,6 +39,23 @@ def test_of_four_processes_that_race_for_200_names_exactly_one_wins_each(peek):
         racer.join(200)
     assert sorted(path for path, _ in taken) == paths
     assert peek.objects() == dict(taken)
+
+
+@on_both_loops
+async def test_of_scratch_in_the_table_of_another_writer_nothing_remains(tmp_path):
+    backend = LocalBackend(tmp_path / "theirs", scratch=".hoodie/.temp/.unfinished")
+    await backend.put(".hoodie/hoodie.properties", b"theirs")
+
+    async def put_and_delete(number: int) -> None:
+        for _ in range(20):
+            await backend.put_new(f".hoodie/.temp/{number}/MARKERS1", b"a")
+            await backend.delete([f".hoodie/.temp/{number}/MARKERS1"])
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(put_and_delete, number)
+    left = [path.relative_to(tmp_path).as_posix() for path in (tmp_path / "theirs").rglob("*")]
+    assert sorted(left) == ["theirs/.hoodie", "theirs/.hoodie/hoodie.properties"]
 
 
 @on_both_loops
