@@ -19,6 +19,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.handshake import MAC_BYTES
+from tallymark.engine.rpc.job_peer import JobPeer
 from tallymark.engine.rpc.messages import (
     ANSWER_OVERHEAD_BYTES,
     PIECE_OVERHEAD_BYTES,
@@ -34,7 +35,7 @@ from tallymark.engine.rpc.messages import (
 )
 from tallymark.engine.rpc.peer import Peer
 
-Send = Callable[[Collection[Peer]], Awaitable[None]]
+Send = Callable[[Collection[JobPeer]], Awaitable[None]]
 """send(peers) sends the queued responses of these peers."""
 
 Outcome = object
@@ -87,13 +88,19 @@ class MarkerHandler(Handler):
 
 
 @dataclass(slots=True)
-class ServiceCounts:
+class ConnectionCounts:
     """Sums over the connections of one service."""
 
     connections: int = 0
     refused_connections: int = 0
     requests: int = 0
     inflight: int = 0
+
+
+@dataclass(slots=True)
+class ServiceCounts(ConnectionCounts):
+    """Those of a job's service."""
+
     names: int = 0
     look_ups: int = 0
     refusals: int = 0
@@ -111,9 +118,9 @@ class Dispatcher:
         overhead_bytes = ANSWER_OVERHEAD_BYTES + _CACHED_COUNT_MAX * PIECE_OVERHEAD_BYTES
         self._cached_bytes_max = min(_CACHED_BYTES_MAX, self._message_bytes - overhead_bytes)
 
-    def start(self, asked: Sequence[tuple[Peer, Request]]) -> None:
+    def start(self, asked: Sequence[tuple[JobPeer, Request]]) -> None:
         """Run the requests. Cached responses are queued on return; the others are sent when they are known."""
-        for_markers: dict[str, list[tuple[Peer, CreateMarkers]]] = {}
+        for_markers: dict[str, list[tuple[JobPeer, CreateMarkers]]] = {}
         for peer, request in asked:
             if isinstance(request, CreateMarkers):
                 for_markers.setdefault(peer.instant, []).append((peer, request))
@@ -122,11 +129,11 @@ class Dispatcher:
         for instant, requests in for_markers.items():
             self._tasks.start_soon(self._create_markers, instant, requests)
 
-    async def _create_markers(self, instant: str, asked: Sequence[tuple[Peer, CreateMarkers]]) -> None:
+    async def _create_markers(self, instant: str, asked: Sequence[tuple[JobPeer, CreateMarkers]]) -> None:
         peer_of = {id(request): peer for peer, request in asked}
 
         async def settle(outcomes: Sequence[tuple[CreateMarkers, Outcome]]) -> None:
-            responses: dict[Peer, list[Answer]] = {}
+            responses: dict[JobPeer, list[Answer]] = {}
             for request, outcome in outcomes:
                 responses.setdefault(peer_of.pop(id(request)), []).append(self._answer_to(request, outcome))
             for peer, answers in responses.items():
@@ -136,7 +143,7 @@ class Dispatcher:
 
         self._counts.names += sum([len(request.paths) for _, request in asked])
         try:
-            with _until_disconnected(peer_of.values()) as waiting:
+            with until_disconnected(peer_of.values()) as waiting:
                 await self._handler.create_markers(instant, [request for _, request in asked], settle)
             assert waiting.cancel_called or not peer_of, f"{len(peer_of)} requests were not answered"
         except Exception as error:
@@ -149,7 +156,7 @@ class Dispatcher:
         self._counts.refusals += 1
         return Refusal(request.id, outcome)
 
-    def _start_look_up(self, peer: Peer, request: LookUp) -> None:
+    def _start_look_up(self, peer: JobPeer, request: LookUp) -> None:
         self._counts.look_ups += 1
         try:
             is_answered = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
@@ -158,7 +165,7 @@ class Dispatcher:
         if not is_answered:
             self._tasks.start_soon(self._answer_look_up, peer, request)
 
-    def _answer_cached(self, peer: Peer, request: LookUp) -> bool:
+    def _answer_cached(self, peer: JobPeer, request: LookUp) -> bool:
         """Return the whole answer if it is small and needs no wait."""
         if len(request.partitions) > _CACHED_COUNT_MAX:
             return False
@@ -168,16 +175,16 @@ class Dispatcher:
         peer.respond([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
         return True
 
-    async def _answer_look_up(self, peer: Peer, request: LookUp) -> None:
+    async def _answer_look_up(self, peer: JobPeer, request: LookUp) -> None:
         """Answer block by block, so that a request takes no more memory than one block and a frame."""
-        with _until_disconnected([peer]):
+        with until_disconnected([peer]):
             try:
                 await self._send(peer, await self._blocks(peer, request), ending=1)
             except Exception as error:
                 self._counts.refusals += 1
                 await self._send(peer, Refusal(request.id, as_refusal(error, peer.instant)), ending=1)
 
-    async def _blocks(self, peer: Peer, request: LookUp) -> Blocks:
+    async def _blocks(self, peer: JobPeer, request: LookUp) -> Blocks:
         """Return the last answer to the request; the earlier ones are sent."""
         block_of = await self._handler.look_up(request.position, request.hash)
         cutter = BlockCutter(request.id, self._message_bytes)
@@ -186,7 +193,7 @@ class Dispatcher:
                 await self._send(peer, full)
         return cutter.rest()
 
-    async def _send(self, peer: Peer, answer: Answer, *, ending: int = 0) -> None:
+    async def _send(self, peer: JobPeer, answer: Answer, *, ending: int = 0) -> None:
         """Send once the peer has taken the earlier responses, and those that have waited longer."""
         async with peer.sending:
             await peer.room()
@@ -195,7 +202,7 @@ class Dispatcher:
 
 
 @contextmanager
-def _until_disconnected(peers_of: Collection[Peer]) -> Iterator[CancelScope]:
+def until_disconnected(peers_of: Collection[Peer]) -> Iterator[CancelScope]:
     """Cancel the block when the last of these peers has disconnected: their requests are no longer counted."""
     with CancelScope() as scope:
 

@@ -1,42 +1,32 @@
-"""One peer of the service: its requests that have not run yet, and the responses that it has not taken yet.
+"""One peer of a service: its requests that have not run yet, and the responses that it has not taken yet.
 
-Owns: the handshake, the bound of its requests in flight, and the order of frames. Does not own: when its socket is read
-or written (``server``), nor what its requests mean (``dispatcher``). Never blocks, and has no task.
+Owns: the bound of its requests in flight, and what waits to be sent. Does not own: when its socket is read or written
+(``server``), what its bytes mean (``job_peer`` and others), nor what its requests mean. Never blocks, and has no task.
 """
 
-import secrets
 import socket
-from collections import deque
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import anyio
 
-from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.rpc.frames import FrameReader, encode_frame
-from tallymark.engine.rpc.handshake import NONCE_BYTES, ServerHandshake, Session
-from tallymark.engine.rpc.messages import (
-    WHOLE_CONNECTION,
-    Answer,
-    Refusal,
-    Request,
-    decode_request,
-    encode_answer,
-)
-from tallymark.engine.settings import ServiceSettings
+from tallymark.engine.errors import InvalidRequest, Stopped
 
 READ_BYTES = 65536
-"""Bytes read at once from an authenticated peer."""
+"""Bytes read at once from a peer that is known."""
 
 
-class Peer:
+class Peer(ABC):
     """A connection of one client. Its socket does not block."""
 
-    def __init__(self, raw: socket.socket, secret: bytes, settings: ServiceSettings) -> None:
+    def __init__(self, raw: socket.socket, *, inflight_count: int) -> None:
         self.raw = raw
         self.watched = 0
         """Events that the server polls its socket for."""
-        self.free = settings.inflight_count
+        self._inflight_count = inflight_count
+        self.free = inflight_count
         """Number of further requests that may be in flight."""
         self.is_open = True
         self.is_leaving = False
@@ -47,14 +37,7 @@ class Peer:
         """Called when the connection has ended."""
         self.sending = anyio.Lock()
         """Senders that wait for ``room``, in their order."""
-        self._settings = settings
-        self._handshake = ServerHandshake(
-            secret, nonce=secrets.token_bytes(NONCE_BYTES), frame_bytes=settings.frame_bytes
-        )
-        self._session: Session | None = None
-        self._reader = FrameReader(settings.handshake_bytes, setting="ServiceSettings.handshake_bytes")
-        self._read_bytes = settings.handshake_bytes
-        self._frames: deque[bytes] = deque()
+        self._read_bytes = READ_BYTES
         self._unsent = bytearray()
         self.ending = 0
         """Requests that end with the responses that it has not taken yet."""
@@ -62,22 +45,59 @@ class Peer:
 
     @property
     def instant(self) -> str:
-        """The job that it has named; it has the key of that job once it ``is_known``."""
-        return self._handshake.instant
+        """The job that it has named, if it is of one."""
+        return ""
 
     @property
+    @abstractmethod
     def is_known(self) -> bool:
-        return self._session is not None
+        """Whether it has shown that it is a client."""
+
+    @property
+    @abstractmethod
+    def owes(self) -> bool:
+        """Whether it has to send something within a time limit: what shows that it is a client, or the rest of a
+        request.
+        """
+
+    @property
+    @abstractmethod
+    def has_requests(self) -> bool:
+        """Whether it has sent a request that has not run yet."""
+
+    @abstractmethod
+    def feed(self, data: bytes) -> None:
+        """Take what it has sent. Raises InvalidRequest: it is not a client, or the bytes cannot be a message."""
+
+    @abstractmethod
+    def take(self, count_max: int) -> list[Any]:
+        """Return its requests, as far as they may be in flight, and at most this many.
+
+        Raises:
+            InvalidRequest: nothing that it has sent since is valid.
+        """
+
+    @abstractmethod
+    def refuse(self, error: InvalidRequest) -> None:
+        """Send it the reason why the connection ends, and drop its requests that have not started."""
+
+    @abstractmethod
+    def say_end(self, error: Stopped) -> None:
+        """Send it why the service ends, if it waits for that."""
+
+    @abstractmethod
+    def drop_requests(self) -> None:
+        """Drop its requests that have not started."""
 
     @property
     def inflight(self) -> int:
         """Requests that were accepted and whose answers were not sent completely."""
-        return self._settings.inflight_count - self.free
+        return self._inflight_count - self.free
 
     @property
     def can_continue(self) -> bool:
         """Whether it has sent a request that may be in flight now."""
-        return bool(self._frames and self.free and self.is_open)
+        return bool(self.has_requests and self.free and self.is_open)
 
     @property
     def unsent_bytes(self) -> int:
@@ -88,7 +108,7 @@ class Peer:
 
         Raises:
             OSError: it has disconnected, or is lost.
-            InvalidRequest: it is not a client of the job, or has sent bytes that cannot be a message.
+            InvalidRequest: as ``feed``.
         """
         try:
             data = self.raw.recv(self._read_bytes)
@@ -96,46 +116,7 @@ class Peer:
             return
         if not data:
             raise ConnectionResetError("it has closed the connection")
-        self._frames.extend(self._reader.feed(data))
-        while self._session is None and self._frames:
-            self._shake_hands(self._frames.popleft())
-
-    def _shake_hands(self, frame: bytes) -> None:
-        self._unsent += encode_frame(self._handshake.receive(frame))
-        self._session = self._handshake.session
-        if self.is_known:
-            self._reader.raise_limit(self._settings.frame_bytes, setting="ServiceSettings.frame_bytes")
-            self._read_bytes = READ_BYTES
-
-    def take(self, count_max: int) -> list[Request]:
-        """Return its requests, as far as they may be in flight, and at most this many.
-
-        Raises:
-            InvalidRequest: the peer did not send it, or it cannot be decoded. Nothing after it is valid.
-        """
-        if self._session is None:
-            return []
-        frames, verify = self._frames, self._session.verify
-        requests = [decode_request(verify(frames.popleft())) for _ in range(min(self.free, len(frames), count_max))]
-        self.free -= len(requests)
-        return requests
-
-    def respond(self, answers: Iterable[Answer], *, ending: int = 0) -> None:
-        """Queue these responses in this order; that many of its requests end with them."""
-        assert self._session is not None
-        for answer in answers:
-            self._unsent += encode_frame(self._session.protect(encode_answer(answer)))
-        self.ending += ending
-
-    def refuse(self, error: InvalidRequest) -> None:
-        """Send it the reason why the connection ends, and drop its requests that have not started."""
-        self._frames.clear()
-        refusal = Refusal(WHOLE_CONNECTION, error)
-        if self.is_known:
-            self.respond([refusal])
-        else:
-            self._unsent += encode_frame(encode_answer(refusal))
-        self.is_leaving = True
+        self.feed(data)
 
     def write(self) -> int:
         """Send what the socket accepts. Return how many requests have ended with that. Raises OSError."""
@@ -167,7 +148,7 @@ class Peer:
         dropped first.
         """
         self.is_open = False
-        self._frames.clear()
+        self.drop_requests()
         self._unsent.clear()
         if self._emptied is not None:
             self._emptied.set()

@@ -11,20 +11,21 @@ import math
 import resource
 import selectors
 import socket
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
 import anyio
 import anyio.lowlevel
-from anyio.abc import SocketAttribute, SocketListener, TaskStatus
+from anyio.abc import SocketAttribute, SocketListener, TaskGroup, TaskStatus
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, Stopped
-from tallymark.engine.rpc.dispatcher import Dispatcher, Handler, ServiceCounts
+from tallymark.engine.rpc.dispatcher import ConnectionCounts, Dispatcher, Handler, ServiceCounts
 from tallymark.engine.rpc.handshake import ServiceAddress, job_key
-from tallymark.engine.rpc.messages import WHOLE_CONNECTION, Refusal, Request
+from tallymark.engine.rpc.job_peer import JobPeer
 from tallymark.engine.rpc.peer import Peer
 from tallymark.engine.rpc.tcp import tune
 from tallymark.engine.settings import ServiceSettings
@@ -107,10 +108,12 @@ class JobServer:
         """
         listeners = await self._listen()
         try:
-            self._bound = _bound_address(listeners[0])
+            self._bound = bound_address(listeners[0])
             task_status.started(self._bound)
-            connections = Connections(self._secret, self._settings, self._handler, self._counts, self._shutdown_error)
-            await connections.run([_raw(listener) for listener in listeners])
+            connections = job_connections(
+                self._secret, self._settings, self._handler, self._counts, self._shutdown_error
+            )
+            await connections.run([raw_socket(listener) for listener in listeners])
         finally:
             self._bound = None
             for listener in listeners:
@@ -137,15 +140,19 @@ class JobServer:
         )
 
     async def _listen(self) -> list[SocketListener]:
-        settings = self._settings
-        try:
-            listener = await anyio.create_tcp_listener(local_host=settings.host, local_port=settings.port)
-        except OSError as error:
-            raise InvalidRequest(
-                f"cannot listen on {settings.host}:{settings.port}: {error}; set host and port of ServiceSettings "
-                "to an address of this machine and a free port (0 takes any)"
-            ) from error
-        return [each for each in listener.listeners if isinstance(each, SocketListener)]
+        return await listen(self._settings.host, self._settings.port, settings="ServiceSettings")
+
+
+async def listen(host: str, port: int, *, settings: str) -> list[SocketListener]:
+    """Return what listens there, on each address of the host. Raises InvalidRequest, naming the settings class."""
+    try:
+        listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+    except OSError as error:
+        raise InvalidRequest(
+            f"cannot listen on {host}:{port}: {error}; set host and port of {settings} to an address of this machine "
+            "and a free port (0 takes any)"
+        ) from error
+    return [each for each in listener.listeners if isinstance(each, SocketListener)]
 
 
 class Poll:
@@ -175,35 +182,79 @@ class Poll:
         self._selector.close()
 
 
-class Connections:
+P = TypeVar("P", bound=Peer)
+
+Send = Callable[[Collection[P]], Awaitable[None]]
+"""send(peers) sends the queued responses of these peers."""
+
+Start = Callable[[Sequence[tuple[P, Any]]], None]
+"""start(asked) runs these requests. Each is answered once, unless its peer has disconnected."""
+
+
+class ConnectionLimits(Protocol):
+    """Limits of the connections of a service, as ``ServiceSettings`` describes them."""
+
+    @property
+    def connection_count(self) -> int: ...
+
+    @property
+    def handshake_count(self) -> int: ...
+
+    @property
+    def handshake_timeout_s(self) -> float: ...
+
+    @property
+    def send_timeout_s(self) -> float: ...
+
+
+def job_connections(
+    secret: bytes,
+    settings: ServiceSettings,
+    handler: Handler,
+    counts: ServiceCounts,
+    shutdown_error: Stopped | None,
+) -> "Connections[JobPeer]":
+    """Return what serves the tasks of jobs."""
+
+    def dispatch(tasks: TaskGroup, send: Send[JobPeer]) -> Start[JobPeer]:
+        return Dispatcher(handler, settings.frame_bytes, counts, tasks, send).start
+
+    welcome = partial(JobPeer, secret=secret, settings=settings)
+    return Connections(settings, counts, welcome, dispatch, shutdown_error=shutdown_error)
+
+
+class Connections(Generic[P]):
     """Serves peers while ``run`` runs."""
 
     def __init__(
         self,
-        secret: bytes,
-        settings: ServiceSettings,
-        handler: Handler,
-        counts: ServiceCounts,
-        shutdown_error: Stopped | None,
+        limits: ConnectionLimits,
+        counts: ConnectionCounts,
+        welcome: Callable[[socket.socket], P],
+        dispatch: Callable[[TaskGroup, Send[P]], Start[P]],
+        *,
+        shutdown_error: Stopped | None = None,
     ) -> None:
-        """``shutdown_error`` is sent to peers when ``run`` is cancelled."""
-        self._secret = secret
-        self._settings = settings
-        self._handler = handler
+        """``welcome`` makes a peer of a connection; ``dispatch`` returns what runs the requests of all of them.
+        ``shutdown_error`` is sent to peers when ``run`` is cancelled.
+        """
+        self._settings = limits
         self._counts = counts
+        self._welcome_peer = welcome
+        self._dispatch = dispatch
         self._shutdown_error = shutdown_error
         self._poll = Poll()
-        self._peers: dict[Peer, None] = {}  # as they came
-        self._handshakes: dict[Peer, float] = {}
-        """Deadline of each peer to authenticate, the earliest first."""
-        self._slow: dict[Peer, float] = {}
+        self._peers: dict[P, None] = {}  # as they came
+        self._handshakes: dict[P, float] = {}
+        """Deadline of each peer that owes something, the earliest first."""
+        self._slow: dict[P, float] = {}
         """Deadline of each peer to take its responses, the earliest first."""
         self._waiting = anyio.CancelScope()
-        self._responding: dict[Peer, None] = {}
-        self._resumed: dict[Peer, None] = {}
+        self._responding: dict[P, None] = {}
+        self._resumed: dict[P, None] = {}
         """Peers that have sent more requests than could be in flight, and may continue."""
         self._is_posting = False
-        self._connections_max = connections_max(settings)
+        self._connections_max = connections_max(limits)
         self._warned_at = -math.inf
         self._unreported = 0
         """Refused connections since the last warning about one."""
@@ -213,9 +264,7 @@ class Connections:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._dispatcher = Dispatcher(
-                    self._handler, self._settings.frame_bytes, self._counts, tasks, self._post
-                )
+                self._start = self._dispatch(tasks, self._post)
                 for listener in listeners:
                     listener.setblocking(False)
                     self._poll.watch(listener, 0, READ, listener)
@@ -246,17 +295,17 @@ class Connections:
         """Serve the peers that can continue, and every socket that is ready."""
         resumed, self._resumed = self._resumed, {}
         await self._continue([*resumed])
-        ready = sorted(self._poll.ready(), key=_is_listener)  # what tasks have sent first, then new peers
+        ready = sorted(self._poll.ready(), key=lambda each: _is_listener(each[0]))  # new peers last
         for start in range(0, len(ready), _AT_ONCE):
             if start:
                 await anyio.lowlevel.checkpoint()
             some = ready[start : start + _AT_ONCE]
             for each, events in some:
-                if not isinstance(each, Peer):
+                if _is_listener(each):
                     self._accept(each)
                 elif events & READ and each.is_open:
                     self._read(each)
-            await self._continue([each for each, _ in some if isinstance(each, Peer)])
+            await self._continue([each for each, _ in some if not _is_listener(each)])
         self._send_away_the_late()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -312,7 +361,7 @@ class Connections:
                 return
 
     def _welcome(self, raw: socket.socket) -> None:
-        peer = Peer(raw, self._secret, self._settings)
+        peer = self._welcome_peer(raw)
         self._counts.connections += 1
         self._peers[peer] = None
         self._handshakes[peer] = anyio.current_time() + self._settings.handshake_timeout_s
@@ -323,7 +372,7 @@ class Connections:
         except OSError as error:
             self._lose(peer, error)
 
-    def _read(self, peer: Peer) -> None:
+    def _read(self, peer: P) -> None:
         try:
             peer.read()
         except InvalidRequest as error:
@@ -332,23 +381,25 @@ class Connections:
             self._lose(peer, error)
         except Exception:
             self._fail(peer)
-        if peer.is_known:
+        if not peer.owes:
             self._handshakes.pop(peer, None)
+        elif peer.is_open and not peer.is_leaving:
+            self._handshakes.setdefault(peer, anyio.current_time() + self._settings.handshake_timeout_s)
 
-    async def _continue(self, peers: Sequence[Peer]) -> None:
+    async def _continue(self, peers: Sequence[P]) -> None:
         """Start the requests of these peers, as far as they may be in flight, and send their responses."""
         while peers:
             count_max = max(_AT_ONCE // len(peers), 1)
             asked = [(peer, request) for peer in peers for request in self._requests_of(peer, count_max)]
             if asked:
-                self._dispatcher.start(asked)
+                self._start(asked)
             for peer in peers:
                 self._write(peer)
             peers = [peer for peer in peers if peer.can_continue]
             if peers:
                 await anyio.lowlevel.checkpoint()
 
-    def _requests_of(self, peer: Peer, count_max: int) -> Sequence[Request]:
+    def _requests_of(self, peer: P, count_max: int) -> Sequence[Any]:
         if not peer.can_continue:
             return ()
         try:
@@ -363,7 +414,7 @@ class Connections:
         self._counts.inflight += len(requests)
         return requests
 
-    async def _post(self, peers: Collection[Peer]) -> None:
+    async def _post(self, peers: Collection[P]) -> None:
         """Send the responses of these peers, with others that are queued at the same moment: acks of one flush are
         found by several tasks, and each write costs both sides more than the bytes of many acks.
         """
@@ -384,7 +435,7 @@ class Connections:
                     self._resumed[peer] = None
                     self._waiting.cancel()
 
-    def _write(self, peer: Peer) -> None:
+    def _write(self, peer: P) -> None:
         if not peer.is_open:
             return
         try:
@@ -402,7 +453,7 @@ class Connections:
             self._slow[peer] = anyio.current_time() + self._settings.send_timeout_s
             self._waiting.deadline = min(self._waiting.deadline, self._slow[peer])
 
-    def _watch(self, peer: Peer) -> None:
+    def _watch(self, peer: P) -> None:
         """Poll a peer for reads only while more of its requests may be in flight: otherwise its sends stop. Raises
         OSError.
         """
@@ -424,7 +475,7 @@ class Connections:
             _events.info("connection.lost", instant=peer.instant, reason=reason)
             self._end(peer)
 
-    def _refuse(self, peer: Peer, error: InvalidRequest) -> None:
+    def _refuse(self, peer: P, error: InvalidRequest) -> None:
         if peer.is_known:
             _events.warning("connection.closed", instant=peer.instant, reason=error)
         else:
@@ -434,12 +485,12 @@ class Connections:
         peer.refuse(error)
         self._write(peer)
 
-    def _lose(self, peer: Peer, error: OSError) -> None:
+    def _lose(self, peer: P, error: OSError) -> None:
         _events.debug("connection.lost", instant=peer.instant or None, reason=error)
         self._counts.refused_connections += not peer.is_known and not peer.is_leaving
         self._end(peer)
 
-    def _fail(self, peer: Peer) -> None:
+    def _fail(self, peer: P) -> None:
         """End one connection after a fault in it, and leave the others."""
         _events.fault("connection.failed")
         self._end(peer)
@@ -451,11 +502,11 @@ class Connections:
         """
         if self._shutdown_error is None:
             return
-        for peer in [peer for peer in self._peers if peer.is_known and not peer.is_leaving]:
-            peer.respond([Refusal(WHOLE_CONNECTION, self._shutdown_error)])
+        for peer in [*self._peers]:
+            peer.say_end(self._shutdown_error)
             self._write(peer)
 
-    def _end(self, peer: Peer) -> None:
+    def _end(self, peer: P) -> None:
         if not peer.is_open:
             return
         if peer.watched:
@@ -468,7 +519,7 @@ class Connections:
         self._counts.inflight -= peer.inflight
 
 
-def connections_max(settings: ServiceSettings) -> int:
+def connections_max(settings: ConnectionLimits) -> int:
     """Return how many connections may be open, by the settings and by the descriptors of this process."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
@@ -476,11 +527,11 @@ def connections_max(settings: ServiceSettings) -> int:
     return min(settings.connection_count, max(1, int(DESCRIPTOR_SHARE * descriptors)))
 
 
-def _is_listener(ready: tuple[Any, int]) -> bool:
-    return not isinstance(ready[0], Peer)
+def _is_listener(polled: object) -> bool:
+    return not isinstance(polled, Peer)
 
 
-def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:
+def _late(until: Mapping[P, float], now: float) -> list[P]:
     """Return the peers whose deadline has passed; the earliest are first."""
     return [peer for peer, _ in takewhile(lambda entry: entry[1] <= now, until.items())]
 
@@ -492,12 +543,12 @@ def _is_every_interface(host: str) -> bool:
         return False
 
 
-def _bound_address(listener: SocketListener) -> tuple[str, int]:
-    host, port, *_ = _raw(listener).getsockname()
+def bound_address(listener: SocketListener) -> tuple[str, int]:
+    host, port, *_ = raw_socket(listener).getsockname()
     return host, port
 
 
-def _raw(listener: SocketListener) -> socket.socket:
+def raw_socket(listener: SocketListener) -> socket.socket:
     raw = listener.extra(SocketAttribute.raw_socket)  # noqa: S610  # no Django here
     assert isinstance(raw, socket.socket)
     return raw

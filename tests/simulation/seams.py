@@ -52,8 +52,8 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
     with ExitStack() as patches:
         for target, name, value in [
             (server.JobServer, "_listen", listen),
-            (server, "_bound_address", lambda listener: listener.address),
-            (server, "_raw", lambda listener: listener),
+            (server, "bound_address", lambda listener: listener.address),
+            (server, "raw_socket", lambda listener: listener),
             (server, "Poll", Sockets),
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),

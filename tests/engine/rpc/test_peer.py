@@ -10,8 +10,8 @@ from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Sealed
 from tallymark.engine.rpc.connection import ClientSession
 from tallymark.engine.rpc.frames import encode_frame
 from tallymark.engine.rpc.handshake import NONCE_BYTES, ServiceAddress, job_key
+from tallymark.engine.rpc.job_peer import JobPeer
 from tallymark.engine.rpc.messages import Ack, Answer, CreateMarkers, Refusal
-from tallymark.engine.rpc.peer import Peer
 from tallymark.engine.settings import ServiceSettings
 from tests.engine.rpc.serving import INSTANT, SECRET, ask
 
@@ -43,16 +43,16 @@ class FarEnd:
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Peer, FarEnd]]:
+def ends() -> Iterator[tuple[JobPeer, FarEnd]]:
     near, far = socket.socketpair()
     near.setblocking(False)
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     with closing(near), closing(far):
-        yield Peer(near, SECRET, ServiceSettings(inflight_count=3)), FarEnd(far)
+        yield JobPeer(near, SECRET, ServiceSettings(inflight_count=3)), FarEnd(far)
 
 
 @pytest.fixture
-def known(ends: tuple[Peer, FarEnd]) -> tuple[Peer, FarEnd]:
+def known(ends: tuple[JobPeer, FarEnd]) -> tuple[JobPeer, FarEnd]:
     peer, far = ends
     while not far.session.is_authenticated:
         far.say()
@@ -66,7 +66,7 @@ def known(ends: tuple[Peer, FarEnd]) -> tuple[Peer, FarEnd]:
 
 @pytest.mark.parametrize("rounds", [1, 2], ids=["challenge", "welcome"])
 def test_a_client_that_was_stopped_in_the_handshake_reads_why_the_service_has_ended_it(
-    ends: tuple[Peer, FarEnd], rounds: int
+    ends: tuple[JobPeer, FarEnd], rounds: int
 ) -> None:
     peer, far = ends
     for _ in range(rounds):
@@ -80,7 +80,7 @@ def test_a_client_that_was_stopped_in_the_handshake_reads_why_the_service_has_en
         far.heard()
 
 
-def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple[Peer, FarEnd]) -> None:
+def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple[JobPeer, FarEnd]) -> None:
     peer, far = ends
     far.say()
     peer.read()
@@ -95,7 +95,7 @@ def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple
         peer.take(9)
 
 
-def test_requests_end_when_all_they_were_told_has_left(known: tuple[Peer, FarEnd]) -> None:
+def test_requests_end_when_all_they_were_told_has_left(known: tuple[JobPeer, FarEnd]) -> None:
     peer, far = known
     far.say(ask(1, "a.parquet"), ask(2, "b.parquet"))
     peer.read()
@@ -115,7 +115,7 @@ def test_requests_end_when_all_they_were_told_has_left(known: tuple[Peer, FarEnd
     assert (peer.inflight, peer.write()) == (0, 0)
 
 
-def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tuple[Peer, FarEnd]) -> None:
+def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tuple[JobPeer, FarEnd]) -> None:
     peer, far = known
     far.raw.sendall(bytes(50_000))
     peer.refuse(InvalidRequest("go away"))
@@ -126,7 +126,7 @@ def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tu
     assert not peer.is_open
 
 
-def test_its_end_is_an_error_and_silence_is_none(known: tuple[Peer, FarEnd]) -> None:
+def test_its_end_is_an_error_and_silence_is_none(known: tuple[JobPeer, FarEnd]) -> None:
     peer, far = known
     peer.read()
     assert not peer.can_continue

@@ -18,9 +18,9 @@ from tallymark.engine.rpc import server as rpc_server
 from tallymark.engine.rpc.dispatcher import BlockOf, Handler, ServiceCounts, Settle
 from tallymark.engine.rpc.frames import encode_frame
 from tallymark.engine.rpc.handshake import ServiceAddress, job_key
+from tallymark.engine.rpc.job_peer import JobPeer as NearPeer
 from tallymark.engine.rpc.messages import Ack, CreateMarkers, LookUp, Refusal
-from tallymark.engine.rpc.peer import Peer as NearPeer
-from tallymark.engine.rpc.server import Connections
+from tallymark.engine.rpc.server import job_connections
 from tallymark.engine.settings import ServiceSettings
 from tests.engine.rpc.serving import (
     INSTANT,
@@ -81,7 +81,7 @@ async def connections_of(
 ) -> AsyncIterator[tuple[ServiceAddress, ServiceCounts]]:
     """What serves a listener of the test's own."""
     counts = ServiceCounts()
-    served = Connections(SECRET, ServiceSettings(**settings), handler, counts, shutdown_error)
+    served = job_connections(SECRET, ServiceSettings(**settings), handler, counts, shutdown_error)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(served.run, [listener])
         yield ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT)), counts
