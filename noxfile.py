@@ -35,6 +35,7 @@ PINS = """
     grpcio-status==1.85.1
     hatchling==1.33.0
     hdfs-native==0.14.7
+    httptools==0.9.0
     hudi==0.5.0
     hypothesis==6.170.15
     import-linter==2.16
@@ -149,7 +150,7 @@ def install_for_tests(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus,bench,views]",
+        ".[pyspark,hdfs,aws,prometheus,bench,serve,views]",
         "moto[server]",
         "pytest",
         "pytest-cov",
@@ -168,7 +169,7 @@ def tests_spark(session: nox.Session, version: str) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus,views]",
+        ".[pyspark,hdfs,aws,prometheus,serve,views]",
         "moto[server]",
         "pytest",
         "pytest-xdist",
@@ -243,7 +244,7 @@ def types(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus,bench,views]",
+        ".[pyspark,hdfs,aws,prometheus,bench,serve,views]",
         "moto[server]",
         "mypy",
         "boto3-stubs",

@@ -17,25 +17,27 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
-def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None = None) -> Backend:
+def open_backend(
+    url: str | os.PathLike[str], *, options: StorageOptions | None = None, scratch: str | None = None
+) -> Backend:
     """Return the storage at a URL. No I/O.
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
     lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, and so is ``gs://bucket/prefix``;
     prefixes are taken as they are written. ``hdfs://namenode:8020/path`` or ``hdfs://nameservice/path`` is a directory
-    of HDFS. ``options`` contain what the URL does not.
+    of HDFS. ``options`` contain what the URL does not. ``scratch`` is for a path of this machine (``LocalBackend``).
 
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
         NotInstalled: the store needs a library that is not here; the message names the extra.
     """
     if isinstance(url, os.PathLike):
-        return _open_path(os.fspath(url))
+        return _open_path(os.fspath(url), scratch)
     if not isinstance(url, str):
         raise InvalidPath(f"the URL is {url!r}; give a text such as '/data/flights', or a path")
     match = _SCHEME.match(url)
     if match is None:
-        return _open_path(url)
+        return _open_path(url, scratch)
     scheme = match[1].lower()
     if scheme not in _OPENERS:
         known = ", ".join(f"{name}:" for name in sorted(_OPENERS) if _OPENERS[name] is not _refuse_gcs)
@@ -46,8 +48,8 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
     return _OPENERS[scheme](url, url[match.end() :], options or StorageOptions())
 
 
-def _open_path(path: str) -> Backend:
-    from tallymark.backends.local import LocalBackend
+def _open_path(path: str, scratch: str | None = None) -> Backend:
+    from tallymark.backends.local import SCRATCH, LocalBackend
 
     if not path:
         raise InvalidPath("the URL is empty; give a directory, such as '/data/flights'")
@@ -55,7 +57,7 @@ def _open_path(path: str) -> Backend:
         raise InvalidPath(f"{path!r}: '~' is not expanded, neither here nor by Spark; write the directory out")
     if "\0" in path:
         raise InvalidPath(f"{path!r} has a NUL character; no directory can be named so")
-    return LocalBackend(path)
+    return LocalBackend(path, scratch=SCRATCH if scratch is None else scratch)
 
 
 def _open_file(url: str, rest: str, _options: StorageOptions) -> Backend:

@@ -1,5 +1,7 @@
 """Settings classes: every limit, timeout and default, each with its reason. Frozen values, checked when made."""
 
+import ipaddress
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -258,6 +260,59 @@ class ServiceSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HudiServiceSettings:
+    """Settings of the service that takes markers of Hudi's own writers."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Hudi's client sends no credentials: another than the machine's own needs ``networks``."""
+    port: int = 26754
+    """Port to listen on, by default Hudi's own; 0 takes any free port. [hoodie.filesystem.view.remote.port]"""
+    networks: tuple[str, ...] = ()
+    """Networks whose clients are served, such as ``10.1.0.0/16``; empty for those of this machine."""
+    views: str | None = None
+    """``host:port`` of a timeline server of Hudi that answers everything but markers. Without one Hudi's writers get
+    an error at once, and look themselves (``hoodie.filesystem.view.type=REMOTE_FIRST``)."""
+    connection_count: int = 4096
+    """Maximum connections; an executor of Spark has one for each of its cores. At most half of the descriptors that the
+    process may open are used."""
+    handshake_count: int = 256
+    """Maximum clients that have not sent a whole request yet. One more disconnects the earliest of them."""
+    handshake_timeout_s: float = 10.0
+    """Time limit for a client to send the whole of a request that it has begun."""
+    send_timeout_s: float = 30.0
+    """Time limit for a client to receive a response, after which it is disconnected."""
+    request_bytes: int = 32 * 1024
+    """Largest request, with its head: Hudi sends a path of the marker directory and one of the marker."""
+    views_timeout_s: float = 300.0
+    """Time limit for an answer of ``views``, as Hudi's clients have it."""
+
+    def __post_init__(self) -> None:
+        _check(_is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
+        _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        for network in self.networks:
+            _check(_is_network(network), "networks", network, "holds networks, such as '10.1.0.0/16'")
+        _check(
+            bool(self.networks) or _is_loopback(self.host),
+            "host",
+            self.host,
+            "is an address of this machine alone, such as 127.0.0.1, unless networks says who is served: Hudi's client "
+            "sends no credentials",
+        )
+        _check(
+            self.views is None or re.fullmatch(r"[^:/\s]+:\d{1,5}", self.views) is not None,
+            "views",
+            self.views,
+            "is host:port",
+        )
+        _check_at_least(1, "connection_count", self.connection_count)
+        _check_at_least(1, "handshake_count", self.handshake_count)
+        _check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
+        _check_above_zero("send_timeout_s", self.send_timeout_s)
+        _check_at_least(1024, "request_bytes", self.request_bytes)
+        _check_above_zero("views_timeout_s", self.views_timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
     """Settings of a job's file-system view and its service. The corresponding Hudi keys are in brackets."""
 
@@ -384,6 +439,20 @@ def _check_not_negative(name: str, value: object) -> None:
 
 def _check_above_zero(name: str, value: object) -> None:
     _check(_is_number(value, least=0) and value != 0, name, value, "is a number above zero")
+
+
+def _is_network(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(ipaddress.ip_network(value))
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _is_count(value: object, *, least: int) -> bool:

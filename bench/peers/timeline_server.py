@@ -57,7 +57,11 @@ class ServerFailed(TallymarkError):
 class TimelineServer:
     port: int
     pid: int
-    jvm: "JVMView"
+    gateway: "JavaGateway"
+
+    @property
+    def jvm(self) -> "JVMView":
+        return self.gateway.jvm
 
     def heap_bytes(self) -> int:
         """Of objects that are still in use."""
@@ -86,7 +90,7 @@ def timeline_server(
     with log.open("a") as said, _process(heap_mb, said) as process, _gateway(process, log) as gateway:
         _start(gateway, options)
         _await_answer(process, port, log)
-        yield TimelineServer(port, process.pid, gateway.jvm)
+        yield TimelineServer(port, process.pid, gateway)
 
 
 @contextmanager

@@ -5,11 +5,12 @@ there are and whether an instant takes any: its state on Hudi's timeline when a 
 first one after a deletion, and from then on the server's claim in the marker directory, which goes with it.
 
 - *An ack follows a look at the claim, which follows the put.* A server that has lost its claim has lost its markers,
-  too: it looks at the timeline again, and starts anew or refuses.
+  too: it looks at the timeline again, and starts again or refuses.
 - *Claims are deleted first, and the directory is listed after that.* So whatever was acked before is in that listing;
   and what is put later is not acked.
 """
 
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -31,6 +32,11 @@ from tallymark.engine.settings import MarkerSettings
 ATTEMPTS = 3
 """Attempts of one create while others delete the directory, each time with the instant inflight after that."""
 
+INSTANTS_MAX = 64
+"""Instants of a table whose markers are held in memory. Another one takes the place of the least recently used, which
+is read again from storage when it is asked for: an instant whose writer has died is never ended here.
+"""
+
 _events = EventLog(__name__)
 
 
@@ -45,26 +51,34 @@ class HudiMarkers:
         self._backend = backend
         self._engine = engine
         self._settings = settings
-        self._served: dict[str, _Served] = {}
-        """By instant."""
+        self._served: OrderedDict[str, _Served] = OrderedDict()
+        """By instant, the least recently used first."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds no instant's markers in memory."""
+        return not self._served
 
     async def create(self, instant: str, marker: str) -> None:
         """Return once a marker, ``[<partition>/]<file>.marker.<IO>``, survives a crash, new or not.
 
         Raises:
-            InvalidRequest: it is no marker of Hudi, or there is no table.
+            InvalidRequest: it cannot be a marker of Hudi, or there is no table.
             Sealed: the instant is not inflight.
             FlushFailed, Overloaded, BackendError: asking again is safe.
         """
         path, infix, io = marker.rpartition(INFIX)
         if not infix:
-            raise InvalidRequest(f"{marker!r} is no marker: its name ends with {INFIX}CREATE, MERGE or APPEND")
+            raise InvalidRequest(
+                f"{marker!r} cannot be a marker: a name of one ends with {INFIX}CREATE, MERGE or APPEND"
+            )
         for _ in range(ATTEMPTS):
             served = self._served.get(instant) or self._serve(instant)
+            self._served.move_to_end(instant)
             try:
                 await served.inflight.get()
                 await served.directory.create(path, io=io)
-            except (_Deleted, Closed):  # closed: by another request that has found the same
+            except (_Deleted, Closed):  # closed: by another request that has found the same, or to make room
                 if self._served.get(instant) is served:
                     self._forget(instant)
                     self._serve(instant, is_again=True)
@@ -102,6 +116,8 @@ class HudiMarkers:
         return [entry.path async for entry in self._backend.list(marker_folder(instant))]
 
     def _serve(self, instant: str, *, is_again: bool = False) -> "_Served":
+        if len(self._served) >= INSTANTS_MAX:
+            self._forget(next(iter(self._served)))
         self._served[instant] = _Served(self._engine, instant, partial(self._check_inflight, instant, is_again))
         return self._served[instant]
 
@@ -113,7 +129,7 @@ class HudiMarkers:
         """Raise Sealed unless the instant is inflight. Then the next request looks again.
 
         ``is_again``: this server had a directory that is deleted, and may have put something after that. Once the
-        instant is over, nobody else uses that, and nobody else deletes it.
+        instant is over, no other process uses that or deletes it.
         """
         state = await hudi_state(self._backend, instant)
         if state is HudiState.INFLIGHT:

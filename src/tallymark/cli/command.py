@@ -13,6 +13,7 @@ from tallymark.cli.files import files
 from tallymark.cli.markers import markers
 from tallymark.cli.plan import plan
 from tallymark.cli.rollback import rollback
+from tallymark.cli.serve import serve
 from tallymark.cli.status import status
 from tallymark.cli.timeline import timeline
 
@@ -42,5 +43,6 @@ for _command in (
     explain,
     plan,
     accept_loss,
+    serve,
 ):
     main.add_command(_command)

@@ -90,7 +90,7 @@ async def test_a_marker_of_an_instant_that_is_not_inflight_is_refused_and_nothin
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("land=A/x.parquet", "ends with .marker.CREATE, MERGE or APPEND"),
+        ("land=A/x.parquet", "a name of one ends with .marker.CREATE, MERGE or APPEND"),
         ("land=A/x.parquet.marker.READ", "'READ' is none of"),
         ("../x.parquet.marker.CREATE", r"'\.\.' segment"),
         ("/x.parquet.marker.CREATE", "is absolute"),

@@ -5,7 +5,6 @@ The executors' Python is another than the driver's each time, and what it may fi
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tarfile
@@ -20,6 +19,7 @@ import pytest
 from tests.packaging import needs
 from tests.packaging.distribution import Environment, build
 from tests.support.jars import java
+from tests.support.ports import free_port
 from tests.support.process import BOUND_S, ROOT
 from tests.support.services.standalone import standalone_cluster
 from tests.support.spark import QUICK_START
@@ -101,11 +101,6 @@ def test_it_is_installed_where_executors_run_and_the_driver_has_another_name_tha
         spark__tallymark__service__port=str(free_port()),
     )
     assert told["found"] == [[str(installed.python), f"{installed.site_packages}/tallymark/__init__.py"]]
-
-
-def free_port() -> int:
-    with socket.create_server(("0.0.0.0", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_executors_unpack_an_environment_from_archives(cluster: str, installed: Environment, tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""The routes by which Hudi's marker client asks a timeline server, and a door to Hudi's own server for the others.
+
+Source: Hudi's ``MarkerOperation`` and ``TimelineServerBasedWriteMarkers``: all parameters are in the query, answers are
+JSON. Whatever is not done is answered by an error status: Hudi's writers ignore ``false``.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+
+import anyio.to_thread
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import InvalidRequest, Overloaded, Stopped, TryAgain
+from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
+from tallymark.engine.serve.hudi_tables import HudiTables, NotServed
+
+FOLDER = "/v1/hoodie/marker/"
+
+_JSON = "application/json"
+
+_events = EventLog(__name__)
+
+Parameters = Mapping[str, str]
+
+
+class HudiRoutes:
+    """Answers requests of Hudi's clients."""
+
+    def __init__(self, tables: HudiTables, views: "HudiViews | None" = None) -> None:
+        self._tables = tables
+        self._views = views
+        self._routes: dict[tuple[str, str], Callable[[Parameters], Awaitable[object]]] = {
+            ("POST", "create"): self._create,
+            ("POST", "dir/delete"): self._delete,
+            ("GET", "dir/exists"): self._exists,
+            ("GET", "all"): self._all,
+            ("GET", "create-and-merge"): self._created_and_merged,
+            ("GET", "append"): self._appended,
+        }
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        """Return the response, whatever happens but a cancellation."""
+        try:
+            return await self._answer(request)
+        except Exception as error:
+            if not isinstance(error, TallymarkError):
+                _events.fault("request.failed", instant=None)
+            return _refusal(error)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        if request.path == "/":
+            return HttpResponse(HTTPStatus.OK, b"Tallymark takes markers for Hudi here")
+        if not request.path.startswith(FOLDER):
+            return await self._other(request)
+        route = self._routes.get((request.method, request.path.removeprefix(FOLDER)))
+        if route is None:
+            return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
+        return HttpResponse(HTTPStatus.OK, json.dumps(await route(request.parameters())).encode(), _JSON)
+
+    async def _create(self, given: Parameters) -> bool:
+        if "basepath" in given:
+            raise InvalidRequest(
+                "early conflict detection is not offered here: set "
+                "hoodie.write.concurrency.early.conflict.detection.enable=false"
+            )
+        markers, instant = self._tables.find(_given(given, "markerdirpath"))
+        await markers.create(instant, _given(given, "markername"))
+        return True
+
+    async def _delete(self, given: Parameters) -> bool:
+        markers, instant = self._tables.find(_given(given, "markerdirpath"))
+        return await markers.delete(instant)
+
+    async def _exists(self, given: Parameters) -> bool:
+        markers, instant = self._tables.find(_given(given, "markerdirpath"))
+        return await markers.exists(instant)
+
+    async def _all(self, given: Parameters) -> list[str]:
+        markers, instant = self._tables.find(_given(given, "markerdirpath"))
+        return await markers.names(instant)
+
+    async def _created_and_merged(self, given: Parameters) -> list[str]:
+        markers, instant = self._tables.find(_given(given, "markerdirpath"))
+        return await markers.names(instant, ios=["CREATE", "MERGE"])
+
+    async def _appended(self, given: Parameters) -> list[str]:
+        markers, instant = self._tables.find(_given(given, "markerdirpath"))
+        return await markers.names(instant, ios=["APPEND"])
+
+    async def _other(self, request: HttpRequest) -> HttpResponse:
+        if self._views is None:
+            return HttpResponse(HTTPStatus.NOT_FOUND, b"no views are served here: look into storage\n")
+        return await self._views.answer(request)
+
+
+class HudiViews:
+    """Hudi's own timeline server, to which requests are passed on."""
+
+    def __init__(self, host: str, port: int, *, timeout_s: float) -> None:
+        self._host, self._port, self._timeout_s = host, port, timeout_s
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return await anyio.to_thread.run_sync(self._ask, request, abandon_on_cancel=True)
+        except (OSError, HTTPException, ValueError) as error:
+            text = f"the timeline server at {self._host}:{self._port} gives no answer: {error!r}\n"
+            return HttpResponse(HTTPStatus.BAD_GATEWAY, text.encode())
+
+    def _ask(self, request: HttpRequest) -> HttpResponse:
+        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        try:
+            connection.request(request.method, request.target)
+            found = connection.getresponse()
+            kind = found.getheader("Content-Type", "text/plain")
+            return HttpResponse(HTTPStatus(found.status), found.read(), kind)
+        finally:
+            connection.close()
+
+
+def _given(given: Parameters, name: str) -> str:
+    value = given.get(name, "")
+    if not value:
+        raise InvalidRequest(f"the parameter {name} is missing")
+    return value
+
+
+def _refusal(error: Exception) -> HttpResponse:
+    body = f"{error}\n".encode() if isinstance(error, TallymarkError) else b"the service failed; its log says how\n"
+    if isinstance(error, NotServed):
+        return HttpResponse(HTTPStatus.FORBIDDEN, body)
+    if isinstance(error, InvalidRequest):
+        return HttpResponse(HTTPStatus.BAD_REQUEST, body)
+    if isinstance(error, Stopped):
+        return HttpResponse(HTTPStatus.CONFLICT, body)
+    if isinstance(error, TryAgain):
+        wait_s = error.retry_after_s if isinstance(error, Overloaded) else 1.0
+        return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, body, headers={"Retry-After": f"{wait_s:.0f}"})
+    return HttpResponse(HTTPStatus.INTERNAL_SERVER_ERROR, body)

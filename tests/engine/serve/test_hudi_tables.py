@@ -1,0 +1,111 @@
+"""Which places are served: those below the roots, in each form that Hudi names them by, and no other."""
+
+import anyio
+import pytest
+
+from tallymark.engine.errors import InvalidRequest, Overloaded
+from tallymark.engine.serve import hudi_tables
+from tallymark.engine.serve.hudi_tables import HudiTables, NotServed, place_of
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.serve.hudi_table import INSTANT
+from tests.support.loops import on_both_loops
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("/data/lake", "/data/lake"),
+        ("/data/lake/", "/data/lake"),
+        ("file:/data/lake", "/data/lake"),
+        ("file:///data/a b", "/data/a b"),
+        ("s3a://bucket/lake", "s3://bucket/lake"),
+        ("s3://bucket", "s3://bucket"),
+        ("S3N://bucket/lake", "s3://bucket/lake"),
+        ("gs://bucket/lake", "gs://bucket/lake"),
+        ("hdfs://nameservice/lake", "hdfs://nameservice/lake"),
+    ],
+)
+def test_a_place_has_one_form(url, place):
+    assert place_of(url) == place
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "lake",
+        "./lake",
+        "/data/../etc",
+        "/data//lake",
+        "/data/./lake",
+        "/",
+        "/data/a\nb",
+        "/data/a\0b",
+        "file:",
+        "file://",
+        "s3://",
+        "s3:lake",
+        "s3://b/../c",
+        "s3://b//c",
+        "s3:///lake",
+    ],
+)
+def test_what_could_be_another_place_than_it_seems_is_refused(url):
+    with pytest.raises(InvalidRequest, match="is not an absolute path, or a URL"):
+        place_of(url)
+
+
+@on_both_loops
+async def test_only_tables_below_a_root_are_found(tmp_path):
+    lake, other = tmp_path / "lake", tmp_path / "lakeside"
+    for folder in (lake / "flights", other):
+        folder.mkdir(parents=True)
+    (lake / "way_out").symlink_to(other)
+    (tmp_path / "alias").symlink_to(lake)
+    async with anyio.create_task_group() as tasks:
+        for root in (str(lake), f"file:{lake}", str(tmp_path / "alias")):
+            tables = HudiTables([root, "s3a://bucket/lake"], tasks, MarkerSettings())
+            for base in (f"{root}/flights", "s3://bucket/lake", "s3a://bucket/lake/a/b"):
+                markers, instant = tables.find(f"{base}/.hoodie/.temp/{INSTANT}")
+                assert instant == INSTANT
+                assert tables.find(f"{base}/.hoodie/.temp/{INSTANT}")[0] is markers
+            for base in (
+                other,
+                tmp_path,
+                lake / "way_out",
+                "s3a://bucket/lakeside",
+                "s3a://bucket2/lake",
+                "gs://bucket/lake",
+            ):
+                with pytest.raises(NotServed, match="below none of the roots"):
+                    tables.find(f"{base}/.hoodie/.temp/{INSTANT}")
+            with pytest.raises(InvalidRequest, match="is not an absolute path"):
+                tables.find(f"{root}/../lakeside/.hoodie/.temp/{INSTANT}")
+            for folder in (
+                f"{root}/.hoodie/.temp",
+                f"{root}/.hoodie/.temp/..",
+                f"{root}/{INSTANT}",
+                f"/.hoodie/.temp/{INSTANT}",
+            ):
+                with pytest.raises(InvalidRequest, match="is not <table>"):
+                    tables.find(folder)
+        with pytest.raises(InvalidRequest, match="no root is given"):
+            HudiTables([], tasks, MarkerSettings())
+
+
+@on_both_loops
+async def test_idle_tables_make_room_for_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(hudi_tables, "TABLES_MAX", 2)
+    async with anyio.create_task_group() as tasks:
+        tables = HudiTables([str(tmp_path)], tasks, MarkerSettings())
+        folders = [f"{tmp_path}/{name}/.hoodie/.temp/{INSTANT}" for name in "abc"]
+        first, _ = tables.find(folders[0])
+        second, _ = tables.find(folders[1])
+        first._serve(INSTANT)
+        tables.find(folders[2])
+        assert tables.find(folders[0])[0] is first
+        assert tables.find(folders[1])[0] is not second
+        tables.find(folders[1])[0]._serve(INSTANT)
+        with pytest.raises(Overloaded, match="2 tables are in use"):
+            tables.find(folders[2])
+        tasks.cancel_scope.cancel()
