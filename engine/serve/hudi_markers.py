@@ -11,8 +11,8 @@ first one after a deletion, and from then on the server's claim in the marker di
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -33,8 +33,9 @@ ATTEMPTS = 3
 """Attempts of one create while others delete the directory, each time with the instant inflight after that."""
 
 INSTANTS_MAX = 64
-"""Instants of a table whose markers are held in memory. Another one takes the place of the least recently used, which
-is read again from storage when it is asked for: an instant whose writer has died is never ended here.
+"""Instants of a table whose markers are held in memory. Another one takes the place of the least recently used for
+which no request waits; that is read again from storage when it is asked for. An instant whose writer has died is never
+ended here.
 """
 
 _events = EventLog(__name__)
@@ -76,11 +77,11 @@ class HudiMarkers:
             served = self._served.get(instant) or self._serve(instant)
             self._served.move_to_end(instant)
             try:
-                await served.inflight.get()
-                await served.directory.create(path, io=io)
-            except (_Deleted, Closed):  # closed: by another request that has found the same, or to make room
-                if self._served.get(instant) is served:
-                    self._forget(instant)
+                with served.used():
+                    await served.inflight.get()
+                    await served.directory.create(path, io=io)
+            except (_Deleted, Closed):  # closed: by another request that has found the same
+                if self._forget(instant, served):
                     self._serve(instant, is_again=True)
             else:
                 return
@@ -102,8 +103,7 @@ class HudiMarkers:
         if served is not None:
             served.directory.seal()
             await served.directory.drained()
-            if self._served.get(instant) is served:
-                self._forget(instant)
+            self._forget(instant, served)
         return await self._delete(instant)
 
     async def _delete(self, instant: str) -> bool:
@@ -116,16 +116,23 @@ class HudiMarkers:
         return [entry.path async for entry in self._backend.list(marker_folder(instant))]
 
     def _serve(self, instant: str, *, is_again: bool = False) -> "_Served":
-        if len(self._served) >= INSTANTS_MAX:
-            self._forget(next(iter(self._served)))
-        self._served[instant] = _Served(self._engine, instant, partial(self._check_inflight, instant, is_again))
-        return self._served[instant]
+        idle = [(each, served) for each, served in self._served.items() if not served.users]
+        for each, oldest in idle[: max(0, len(self._served) - INSTANTS_MAX + 1)]:
+            self._forget(each, oldest)
+        served = _Served(self._engine, instant)
+        served.inflight = Lazy(partial(self._check_inflight, instant, served, is_again))
+        self._served[instant] = served
+        return served
 
-    def _forget(self, instant: str) -> None:
+    def _forget(self, instant: str, served: "_Served") -> bool:
+        """Serve this instant no longer by what it has in memory. Return False if that is so already."""
+        if self._served.get(instant) is not served:
+            return False
         del self._served[instant]
         self._engine.forget(instant)
+        return True
 
-    async def _check_inflight(self, instant: str, is_again: bool) -> None:
+    async def _check_inflight(self, instant: str, served: "_Served", is_again: bool) -> None:
         """Raise Sealed unless the instant is inflight. Then the next request looks again.
 
         ``is_again``: this server had a directory that is deleted, and may have put something after that. Once the
@@ -134,7 +141,7 @@ class HudiMarkers:
         state = await hudi_state(self._backend, instant)
         if state is HudiState.INFLIGHT:
             return
-        self._forget(instant)
+        self._forget(instant, served)
         if is_again and state is HudiState.OVER:
             await self._delete(instant)
         _events.info("hudi.refused", url=self._backend.url, instant=instant, state=state.value)
@@ -147,10 +154,21 @@ class HudiMarkers:
 class _Served:
     """An instant that this server takes markers of."""
 
-    def __init__(self, engine: MarkerEngine, instant: str, check_inflight: Callable[[], Awaitable[None]]) -> None:
-        self.inflight = Lazy(check_inflight)
-        """Raises unless the instant is inflight."""
+    inflight: Lazy[None]
+    """Raises unless the instant is inflight."""
+
+    def __init__(self, engine: MarkerEngine, instant: str) -> None:
         self.directory = engine.directory(instant, check_open=_Shared(self._check_held), is_plain=True)
+        self.users = 0
+        """Requests that wait for it."""
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
 
     async def _check_held(self) -> None:
         if not await self.directory.is_held():

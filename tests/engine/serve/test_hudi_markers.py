@@ -9,6 +9,7 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest, Sealed, TallymarkError
+from tallymark.engine.serve import hudi_markers
 from tallymark.engine.serve.hudi_markers import HudiMarkers, open_hudi_markers
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
@@ -190,6 +191,52 @@ async def test_what_is_acked_while_another_server_deletes_is_deleted_and_nothing
                 with pytest.raises(Sealed):
                     await one.create(INSTANT, marker(2))
     assert await stored(inner) == []
+
+
+@on_virtual_time
+async def test_a_deletion_while_the_timeline_is_read_changes_nothing_of_what_it_says():
+    for state in ("inflight", "completed"):
+        inner = await table(9, state)
+        slowly = FaultyBackend(inner, slow("list", 5.0, ".hoodie/timeline"))
+        async with open_hudi_markers(slowly, SETTINGS) as markers:
+            found: list[str] = []
+
+            async def create(markers: HudiMarkers = markers, found: list[str] = found) -> None:
+                try:
+                    await markers.create(INSTANT, marker(1))
+                except Sealed as error:
+                    found.append(str(error))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(create)
+                await anyio.sleep(1.0)
+                assert not await markers.delete(INSTANT)
+                tasks.start_soon(create)
+            assert len(found) == (1 if state == "inflight" else 2)
+            assert await markers.names(INSTANT) == ([marker(1)] if state == "inflight" else [])
+
+
+@on_virtual_time
+async def test_more_instants_than_are_held_in_memory_are_read_again(monkeypatch):
+    monkeypatch.setattr(hudi_markers, "INSTANTS_MAX", 2)
+    storage = await table()
+    instants = [INSTANT[:-1] + str(number) for number in range(5)]
+    for instant in instants:
+        await storage.put(f".hoodie/timeline/{instant}.inflight", b"")
+    async with open_hudi_markers(storage, SETTINGS) as markers:
+        async with anyio.create_task_group() as tasks:
+            for number in range(9):
+                for instant in instants[:4]:
+                    tasks.start_soon(markers.create, instant, marker(number))
+        await markers.create(instants[4], marker(0))
+        assert len(markers._served) == 2
+        for number in range(9, 12):
+            for instant in instants:
+                await markers.create(instant, marker(number))
+                assert len(markers._served) == 2
+        assert [len(await markers.names(instant)) for instant in instants] == [12] * 4 + [4]
+        await markers.create(instants[2], marker(1))
+        assert {*markers._served} == {instants[4], instants[2]}
 
 
 @on_virtual_time
