@@ -239,6 +239,7 @@ DEAD = {
 }
 
 
+@pytest.mark.slow
 def test_every_wrong_address_is_a_clear_error_within_30_s():
     begun = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as mute:
