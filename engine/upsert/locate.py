@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
 from tallymark.backends.concurrently import concurrently
-from tallymark.backends.errors import NotFound
+from tallymark.backends.errors import BackendError, NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.arrow.conform import conform
 from tallymark.engine.arrow.key_range import Range, meet, range_of
@@ -229,6 +229,8 @@ class Locator:
             _events.info("lookup.gone", path=file.path)
             search.is_over = search.is_gone = True
             return []
+        except BackendError:  # Unavailable is an OSError, too, and says nothing of the file
+            raise
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptObject(f"{file.path} cannot be read ({error}); restore it from a copy") from error
         if not found.num_rows:

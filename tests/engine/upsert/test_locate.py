@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.arrow.key_range import range_of
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
@@ -25,7 +26,7 @@ from tallymark.engine.upsert.keys import PLAIN_BYTES, KeyReport, key_task
 from tallymark.engine.upsert.locate import END, GONE, Lookup, hit_counts, locate_task, may_hold
 from tests.engine.tasks.scene import schema_of, ticket
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend
+from tests.support.faulty import FaultyBackend, lost_request
 
 ORDERS = schema_of(id=pa.string(), line=pa.int32(), day=pa.string(), price=pa.float64())
 
@@ -217,6 +218,15 @@ def test_a_file_of_other_rows_than_its_commit_recorded_is_damage():
     report = key_task(job, [orders(("c", 9, "x"))], task=0, backend=store)
     with pytest.raises(CorruptObject, match="day=x/a holds 5 rows, and was committed with 6"):
         store.hits(job, [report], file)
+
+
+def test_a_read_without_an_answer_says_nothing_of_the_file():
+    store, job = Store(), keyed()
+    file = store.file(STORED)
+    report = key_task(job, [STORED], task=0, backend=store)
+    silent = FaultyBackend(store, lost_request("get_range"))
+    with pytest.raises(Unavailable, match="the request was lost"):
+        list(locate_task(job, Lookup((file,), report.segments), backend=silent))
 
 
 def test_a_predicate_reads_its_columns_of_row_groups_that_may_match():
