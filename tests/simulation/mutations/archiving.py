@@ -1,21 +1,16 @@
 """The log and the Hudi timeline are archived: nothing goes that is needed, and everything in its order."""
 
-import math
 from dataclasses import replace
-
-import anyio
 
 from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.maintenance import archive
-from tallymark.engine.timeline import log
-from tallymark.engine.timeline.log import CommitLog, entry_path
+from tallymark.engine.timeline.log import entry_path
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Group
 
 ARCHIVE = Group("Archiving")
 
 _delete = archive.delete_archived
-_read_on = CommitLog._read_on
 
 
 def _as_it_was(log):
@@ -67,17 +62,3 @@ async def _backwards(handle, listing, instants):
     """Instants leave the Hudi timeline from the newest on. So its readers miss committed files until it is done."""
     for instant in sorted(instants, reverse=True):
         await handle.backend.delete(sorted(listing.timeline[instant]))
-
-
-@ARCHIVE.member(CommitLog, "_read_on", where.has_checkpoints)
-async def _verified_first(self, verify):
-    """A reader checks whether its head is archived before it looks for the end, not after that. So it takes for the end
-    what is archived in between.
-    """
-    if verify or anyio.current_time() - self._verified_at >= log.VERIFY_AFTER_S:
-        await self._verify()
-    self._verified_at, verified_at = math.inf, self._verified_at
-    try:
-        await _read_on(self, verify=False)
-    finally:
-        self._verified_at = min(self._verified_at, verified_at)
