@@ -33,10 +33,7 @@ from tallymark.engine.rpc.messages import (
     Refusal,
     Request,
 )
-from tallymark.engine.rpc.peer import Peer
-
-Send = Callable[[Collection[JobPeer]], Awaitable[None]]
-"""send(peers) sends the queued responses of these peers."""
+from tallymark.engine.rpc.peer import Peer, Send
 
 Outcome = object
 """Outcome of a request for markers: a TallymarkError, or anything else once all its markers are durable."""
@@ -109,7 +106,9 @@ class ServiceCounts(ConnectionCounts):
 class Dispatcher:
     """Answers each request once, unless its peer has disconnected."""
 
-    def __init__(self, handler: Handler, frame_bytes: int, counts: ServiceCounts, tasks: TaskGroup, send: Send) -> None:
+    def __init__(
+        self, handler: Handler, frame_bytes: int, counts: ServiceCounts, tasks: TaskGroup, send: Send[JobPeer]
+    ) -> None:
         self._handler = handler
         self._counts = counts
         self._tasks = tasks

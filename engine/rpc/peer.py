@@ -6,9 +6,9 @@ Owns: the bound of its requests in flight, and what waits to be sent. Does not o
 
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -159,3 +159,9 @@ class Peer(ABC):
         self.raw.close()
         for call in [*self.on_end]:
             call()
+
+
+P = TypeVar("P", bound=Peer)
+
+Send = Callable[[Collection[P]], Awaitable[None]]
+"""send(peers) sends the queued responses of these peers."""

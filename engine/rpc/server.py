@@ -11,11 +11,11 @@ import math
 import resource
 import selectors
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
-from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -26,7 +26,7 @@ from tallymark.engine.errors import Closed, InvalidRequest, Stopped
 from tallymark.engine.rpc.dispatcher import ConnectionCounts, Dispatcher, Handler, ServiceCounts
 from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 from tallymark.engine.rpc.job_peer import JobPeer
-from tallymark.engine.rpc.peer import Peer
+from tallymark.engine.rpc.peer import P, Peer, Send
 from tallymark.engine.rpc.tcp import tune
 from tallymark.engine.settings import ServiceSettings
 
@@ -181,11 +181,6 @@ class Poll:
     def close(self) -> None:
         self._selector.close()
 
-
-P = TypeVar("P", bound=Peer)
-
-Send = Callable[[Collection[P]], Awaitable[None]]
-"""send(peers) sends the queued responses of these peers."""
 
 Start = Callable[[Sequence[tuple[P, Any]]], None]
 """start(asked) runs these requests. Each is answered once, unless its peer has disconnected."""

@@ -15,6 +15,7 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, Overloaded, Stopped, TryAgain
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
+from tallymark.engine.serve.hudi_markers import HudiMarkers
 from tallymark.engine.serve.hudi_tables import HudiTables, NotServed
 
 FOLDER = "/v1/hoodie/marker/"
@@ -32,14 +33,6 @@ class HudiRoutes:
     def __init__(self, tables: HudiTables, views: "HudiViews | None" = None) -> None:
         self._tables = tables
         self._views = views
-        self._routes: dict[tuple[str, str], Callable[[Parameters], Awaitable[object]]] = {
-            ("POST", "create"): self._create,
-            ("POST", "dir/delete"): self._delete,
-            ("GET", "dir/exists"): self._exists,
-            ("GET", "all"): self._all,
-            ("GET", "create-and-merge"): self._created_and_merged,
-            ("GET", "append"): self._appended,
-        }
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the response, whatever happens but a cancellation."""
@@ -55,40 +48,12 @@ class HudiRoutes:
             return HttpResponse(HTTPStatus.OK, b"Tallymark takes markers for Hudi here")
         if not request.path.startswith(FOLDER):
             return await self._other(request)
-        route = self._routes.get((request.method, request.path.removeprefix(FOLDER)))
+        route = _ROUTES.get((request.method, request.path.removeprefix(FOLDER)))
         if route is None:
             return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
-        return HttpResponse(HTTPStatus.OK, json.dumps(await route(request.parameters())).encode(), _JSON)
-
-    async def _create(self, given: Parameters) -> bool:
-        if "basepath" in given:
-            raise InvalidRequest(
-                "early conflict detection is not offered here: set "
-                "hoodie.write.concurrency.early.conflict.detection.enable=false"
-            )
+        given = request.parameters()
         markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        await markers.create(instant, _given(given, "markername"))
-        return True
-
-    async def _delete(self, given: Parameters) -> bool:
-        markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        return await markers.delete(instant)
-
-    async def _exists(self, given: Parameters) -> bool:
-        markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        return await markers.exists(instant)
-
-    async def _all(self, given: Parameters) -> list[str]:
-        markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        return await markers.names(instant)
-
-    async def _created_and_merged(self, given: Parameters) -> list[str]:
-        markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        return await markers.names(instant, ios=["CREATE", "MERGE"])
-
-    async def _appended(self, given: Parameters) -> list[str]:
-        markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        return await markers.names(instant, ios=["APPEND"])
+        return HttpResponse(HTTPStatus.OK, json.dumps(await route(markers, instant, given)).encode(), _JSON)
 
     async def _other(self, request: HttpRequest) -> HttpResponse:
         if self._views is None:
@@ -118,6 +83,26 @@ class HudiViews:
             return HttpResponse(HTTPStatus(found.status), found.read(), kind)
         finally:
             connection.close()
+
+
+async def _create(markers: HudiMarkers, instant: str, given: Parameters) -> bool:
+    if "basepath" in given:
+        raise InvalidRequest(
+            "early conflict detection is not offered here: set "
+            "hoodie.write.concurrency.early.conflict.detection.enable=false"
+        )
+    await markers.create(instant, _given(given, "markername"))
+    return True
+
+
+_ROUTES: Mapping[tuple[str, str], Callable[[HudiMarkers, str, Parameters], Awaitable[object]]] = {
+    ("POST", "create"): _create,
+    ("POST", "dir/delete"): lambda markers, instant, _: markers.delete(instant),
+    ("GET", "dir/exists"): lambda markers, instant, _: markers.exists(instant),
+    ("GET", "all"): lambda markers, instant, _: markers.names(instant),
+    ("GET", "create-and-merge"): lambda markers, instant, _: markers.names(instant, ios=["CREATE", "MERGE"]),
+    ("GET", "append"): lambda markers, instant, _: markers.names(instant, ios=["APPEND"]),
+}
 
 
 def _given(given: Parameters, name: str) -> str:

@@ -11,7 +11,8 @@ from anyio.abc import TaskGroup, TaskStatus
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
 from tallymark.engine.rpc.dispatcher import ConnectionCounts, until_disconnected
-from tallymark.engine.rpc.server import Connections, Send, Start, bound_address, listen, raw_socket
+from tallymark.engine.rpc.peer import Send
+from tallymark.engine.rpc.server import Connections, Start, bound_address, listen, raw_socket
 from tallymark.engine.serve.http_peer import HttpPeer, HttpRequest
 from tallymark.engine.serve.hudi_routes import HudiRoutes, HudiViews
 from tallymark.engine.serve.hudi_tables import HudiTables

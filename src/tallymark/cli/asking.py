@@ -12,7 +12,8 @@ import click
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.options import StorageOptions
-from tallymark.cli import document, storage
+from tallymark.cli import document
+from tallymark.cli.storage import storage_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,14 +37,7 @@ def at_a_url(command: Callable[..., None]) -> Callable[..., None]:
     """Give the command its ``Place``: URL, ``--storage`` and ``--json``."""
 
     @click.argument("url")
-    @click.option(
-        "--storage",
-        "options",
-        multiple=True,
-        metavar="KEY=VALUE",
-        callback=storage.parse,
-        help=f"What the URL does not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
-    )
+    @storage_option("the URL does")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
     @functools.wraps(command)
     def run(url: str, options: StorageOptions, as_json: bool, **others: object) -> None:

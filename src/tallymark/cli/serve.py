@@ -2,17 +2,14 @@
 
 import signal
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from tallymark.backends.options import StorageOptions
-from tallymark.cli import storage
 from tallymark.cli.asking import failing_plainly
+from tallymark.cli.storage import storage_option
 from tallymark.engine.settings import HudiServiceSettings
-
-if TYPE_CHECKING:
-    from anyio.abc import TaskStatus
 
 _DEFAULTS = HudiServiceSettings()
 
@@ -48,14 +45,7 @@ _DEFAULTS = HudiServiceSettings()
     metavar="HOST:PORT",
     help="A timeline server of Hudi that answers everything but markers. Without it Hudi's writers look themselves.",
 )
-@click.option(
-    "--storage",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=storage.parse,
-    help=f"What the roots do not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
-)
+@storage_option("the roots do")
 def serve(
     roots: Sequence[str],
     hudi_host: str,
@@ -82,12 +72,9 @@ async def _serve(roots: Sequence[str], settings: HudiServiceSettings, options: S
     from tallymark.engine.background import background_tasks
     from tallymark.engine.serve.hudi_service import serve_hudi
 
-    async def run(*, task_status: "TaskStatus[tuple[str, int]]") -> None:
-        await serve_hudi(roots, settings, options=options, task_status=task_status)
-
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with background_tasks() as tasks:
-            host, port = await tasks.start(run)
+            host, port = await tasks.start(partial(serve_hudi, roots, settings, options=options))
             click.echo(f"Markers for Hudi at {host}:{port}, for tables below {', '.join(roots)}.")
             async for _ in signals:
                 break

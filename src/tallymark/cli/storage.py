@@ -1,6 +1,6 @@
 """``--storage KEY=VALUE``: settings of a store that its URL does not contain, as typed on the command line."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -16,6 +16,18 @@ HADOOP = "hadoop."
 def known() -> list[str]:
     """Return all keys that may precede ``=``."""
     return [field.name for field in fields(StorageOptions) if field.name != "hadoop"] + [f"{HADOOP}KEY"]
+
+
+def storage_option(place: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option of a command, whose argument is ``options``; ``place`` says what has the URL."""
+    return click.option(
+        "--storage",
+        "options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=parse,
+        help=f"What {place} not say of the store; repeatable. KEY is one of {', '.join(known())}.",
+    )
 
 
 def parse(_context: click.Context, parameter: click.Parameter, pairs: Iterable[str]) -> StorageOptions:
