@@ -16,7 +16,7 @@ Numbers of earlier releases have fewer digits. A merge of those by a server of t
 earlier place; the first of two listings can miss that, the second cannot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend, Entry
@@ -30,6 +30,7 @@ from tallymark.engine.markers.segment import (
     TYPE_FILE,
     decode_segment,
     incarnation_of,
+    is_claim,
     is_segment,
     marker_folder,
 )
@@ -70,15 +71,22 @@ class LoadedMarkers:
         return loaded
 
 
-async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> LoadedMarkers:
+async def load_markers(
+    backend: Backend, folder: str, *, concurrency: int, ends_servers: bool = False
+) -> LoadedMarkers:
     """Read every marker that was acked before the call, batched and direct ones alike.
 
     The folder is listed until two listings agree and each of their segments has been read: a merge may delete a segment
     between its listing and its reading. Markers read once are kept.
+
+    With ``ends_servers`` the caller has sealed the instant, and every marker is read that servers outside of its driver
+    ever ack: their claims are deleted before the last listings start, and they ack nothing without one
+    (docs/decisions/0035-markers-of-a-service-outside-the-driver.md).
     """
     loaded = LoadedMarkers()
     read: set[str] = set()
     previous: list[str] | None = None
+    claimed: set[int | None] = set()
     while True:
         entries = []
         async for entry in backend.list(folder):
@@ -87,11 +95,16 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
             elif entry.path == f"{folder}/{TYPE_FILE}":
                 loaded.is_announced = entry.size == len(BATCHED_TYPE)  # DIRECT_TYPE is shorter, and a torn one, too
         listing = [entry.path for entry in entries]
+        claims = [path for path in listing if is_claim(path.rpartition("/")[2])]
+        claimed.update(incarnation_of(path.rpartition("/")[2]) for path in claims)
         missing = await read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
         read.update(listing)
+        if ends_servers and claims:
+            await backend.delete(claims)
+            continue
         if listing == previous and not missing:
             loaded.object_count = len(listing)
-            loaded.segments = _claimed(folder, entries)
+            loaded.segments = _segments(folder, entries, claimed)
             return loaded
         previous = listing
 
@@ -132,9 +145,8 @@ async def read_objects(
     return bool(missing)
 
 
-def _claimed(folder: str, entries: Sequence[Entry]) -> dict[str, int]:
+def _segments(folder: str, entries: Sequence[Entry], claimed: Container[int | None]) -> dict[str, int]:
     names = {entry.path.removeprefix(f"{folder}/"): entry for entry in entries}
-    claimed = {incarnation_of(name) for name in names if not is_segment(name)}
     return {
         entry.path: entry.size for name, entry in names.items() if is_segment(name) and incarnation_of(name) in claimed
     }

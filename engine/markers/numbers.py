@@ -34,7 +34,9 @@ class SegmentNumbers:
         self._sequence = 0
         self._claiming = anyio.Lock()
         self._claim: tuple[str, bytes] | None = None
-        """Path and content of the newest claim."""
+        """Path and content of the first claim. A process that deletes the claims reads the segments after that, and has
+        not started to while this one exists, whatever was claimed since.
+        """
         self._objects: set[str] = set()
         self._lasting: set[str] = set()
         self.claim_put_s = 0.0
@@ -62,8 +64,8 @@ class SegmentNumbers:
         )
 
     async def are_held(self) -> bool:
-        """Return whether storage still has the newest claim: it goes when another server deletes the directory, and a
-        later server may then have claimed the same incarnation. Raises BackendError.
+        """Return whether storage still has the first claim: it is deleted with the directory, or before an instant's
+        markers are read at its end, and a later server may then have claimed the same incarnation. Raises BackendError.
         """
         assert self._claim is not None, "claim comes first"
         path, nonce = self._claim
@@ -114,6 +116,6 @@ class SegmentNumbers:
             return True
 
         is_won = await until_answered(put, self._settings, path)
-        if is_won:
+        if is_won and self._claim is None:
             self._claim = path, nonce
         return is_won

@@ -2,41 +2,30 @@
 
 Any number of servers may serve one table, and each may die at any moment. So nothing but storage says which markers
 there are and whether an instant takes any: its state on Hudi's timeline when a server takes its first marker, or the
-first one after a deletion, and from then on the server's claim in the marker directory, which goes with it.
-
-- *An ack follows a look at the claim, which follows the put.* A server that has lost its claim has lost its markers,
-  too: it looks at the timeline again, and starts again or refuses.
-- *Claims are deleted first, and the directory is listed after that.* So whatever was acked before is in that listing;
-  and what is put later is not acked.
+first one after a deletion, and from then on the server's claim in the marker directory, which goes with it
+(``served_instants``). A server that has lost its claim has lost its markers, too: it looks at the timeline again, and
+starts again or refuses.
 """
 
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 
 import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Sealed, TryAgain
-from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import INFIX, MarkerIo
 from tallymark.engine.markers.segment import is_claim, marker_folder
-from tallymark.engine.serve.hudi_timeline import HudiState, hudi_state
+from tallymark.engine.serve.hudi_timeline import HudiState, hudi_properties, hudi_state
+from tallymark.engine.serve.served_instants import ServedInstant, ServedInstants
 from tallymark.engine.settings import MarkerSettings
 
 ATTEMPTS = 3
 """Attempts of one create while others delete the directory, each time with the instant inflight after that."""
-
-INSTANTS_MAX = 64
-"""Instants of a table whose markers are held in memory. Another one takes the place of the least recently used for
-which no request waits; that is read again from storage when it is asked for. An instant whose writer has died is never
-ended here.
-"""
 
 _events = EventLog(__name__)
 
@@ -52,19 +41,18 @@ class HudiMarkers:
         self._backend = backend
         self._engine = engine
         self._settings = settings
-        self._served: OrderedDict[str, _Served] = OrderedDict()
-        """By instant, the least recently used first."""
+        self._instants = ServedInstants(engine, self._serve)
 
     @property
     def is_idle(self) -> bool:
         """Whether it holds no instant's markers in memory."""
-        return not self._served
+        return self._instants.is_idle
 
     async def create(self, instant: str, marker: str) -> None:
         """Return once a marker, ``[<partition>/]<file>.marker.<IO>``, survives a crash, new or not.
 
         Raises:
-            InvalidRequest: it cannot be a marker of Hudi, or there is no table.
+            InvalidRequest: it cannot be a marker of Hudi, or there is no table that Hudi writes.
             Sealed: the instant is not inflight.
             FlushFailed, Overloaded, BackendError: asking again is safe.
         """
@@ -74,15 +62,14 @@ class HudiMarkers:
                 f"{marker!r} cannot be a marker: a name of one ends with {INFIX}CREATE, MERGE or APPEND"
             )
         for _ in range(ATTEMPTS):
-            served = self._served.get(instant) or self._serve(instant)
-            self._served.move_to_end(instant)
+            served = self._instants.get(instant)
             try:
                 with served.used():
-                    await served.inflight.get()
+                    await served.open()
                     await served.directory.create(path, io=io)
             except (_Deleted, Closed):  # closed: by another request that has found the same
-                if self._forget(instant, served):
-                    self._serve(instant, is_again=True)
+                if self._instants.forget(served):
+                    self._instants.add(instant, is_again=True)
             else:
                 return
         raise FlushFailed(f"{marker_folder(instant)} is deleted again and again; ask later")
@@ -98,12 +85,16 @@ class HudiMarkers:
         return bool(await self._paths(instant))
 
     async def delete(self, instant: str) -> bool:
-        """Delete the marker directory. Return False if there was none."""
-        served = self._served.get(instant)
+        """Delete the marker directory. Return False if there was none.
+
+        Raises InvalidRequest where there is no table that Hudi writes.
+        """
+        await hudi_properties(self._backend)
+        served = self._instants.find(instant)
         if served is not None:
             served.directory.seal()
             await served.directory.drained()
-            self._forget(instant, served)
+            self._instants.forget(served)
         return await self._delete(instant)
 
     async def _delete(self, instant: str) -> bool:
@@ -115,83 +106,32 @@ class HudiMarkers:
     async def _paths(self, instant: str) -> list[str]:
         return [entry.path async for entry in self._backend.list(marker_folder(instant))]
 
-    def _serve(self, instant: str, *, is_again: bool = False) -> "_Served":
-        idle = [(each, served) for each, served in self._served.items() if not served.users]
-        for each, oldest in idle[: max(0, len(self._served) - INSTANTS_MAX + 1)]:
-            self._forget(each, oldest)
-        served = _Served(self._engine, instant)
-        served.inflight = Lazy(partial(self._check_inflight, instant, served, is_again))
-        self._served[instant] = served
-        return served
-
-    def _forget(self, instant: str, served: "_Served") -> bool:
-        """Serve this instant no longer by what it has in memory. Return False if that is so already."""
-        if self._served.get(instant) is not served:
-            return False
-        del self._served[instant]
-        self._engine.forget(instant)
-        return True
-
-    async def _check_inflight(self, instant: str, served: "_Served", is_again: bool) -> None:
-        """Raise Sealed unless the instant is inflight. Then the next request looks again.
-
-        ``is_again``: this server had a directory that is deleted, and may have put something after that. Once the
-        instant is over, no other process uses that or deletes it.
-        """
-        state = await hudi_state(self._backend, instant)
-        if state is HudiState.INFLIGHT:
-            return
-        self._forget(instant, served)
-        if is_again and state is HudiState.OVER:
-            await self._delete(instant)
-        _events.info("hudi.refused", url=self._backend.url, instant=instant, state=state.value)
-        raise Sealed(
-            f"instant {instant} takes no markers: on the Hudi timeline of {self._backend.url} it is {state.value}, and "
-            "not inflight"
+    def _serve(self, instant: str, is_again: bool) -> ServedInstant:
+        return ServedInstant(
+            self._engine, instant, self._check_inflight, self._lost, is_plain=True, is_again=is_again
         )
 
+    async def _lost(self, served: ServedInstant) -> None:
+        raise _Deleted(f"the marker directory of {served.instant} was deleted")
 
-class _Served:
-    """An instant that this server takes markers of."""
+    async def _check_inflight(self, served: ServedInstant) -> None:
+        """Raise Sealed unless the instant is inflight. Then the next request looks again.
 
-    inflight: Lazy[None]
-    """Raises unless the instant is inflight."""
-
-    def __init__(self, engine: MarkerEngine, instant: str) -> None:
-        self.directory = engine.directory(instant, check_open=_Shared(self._check_held), is_plain=True)
-        self.users = 0
-        """Requests that wait for it."""
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        self.users += 1
-        try:
-            yield
-        finally:
-            self.users -= 1
-
-    async def _check_held(self) -> None:
-        if not await self.directory.is_held():
-            raise _Deleted("the marker directory was deleted")
-
-
-class _Shared:
-    """A check that callers share: each gets the result of one that has begun after it has called."""
-
-    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
-        self._check = check
-        self._checking = anyio.Lock()
-        self._next: Lazy[None] | None = None
-
-    async def __call__(self) -> None:
-        if self._next is None:
-            self._next = Lazy(self._run)
-        await self._next.get()
-
-    async def _run(self) -> None:
-        async with self._checking:
-            self._next = None
-            await self._check()
+        What a server of an earlier directory may have put after its deletion is deleted once the instant is over: no
+        other process uses or deletes it.
+        """
+        state = await hudi_state(self._backend, served.instant)
+        if state is HudiState.INFLIGHT:
+            return
+        self._instants.forget(served)
+        if served.is_again and state is HudiState.OVER:
+            with anyio.CancelScope(shield=True):  # this may be a check of the requests that have just been ended
+                await self._delete(served.instant)
+        _events.info("hudi.refused", url=self._backend.url, instant=served.instant, state=state.value)
+        raise Sealed(
+            f"instant {served.instant} takes no markers: on the Hudi timeline of {self._backend.url} it is "
+            f"{state.value}, and not inflight"
+        )
 
 
 @asynccontextmanager

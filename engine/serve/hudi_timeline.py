@@ -41,16 +41,30 @@ async def hudi_state(backend: Backend, instant: str) -> HudiState:
     9, and up to 15 gets below.
 
     Raises:
-        InvalidRequest: there is no table.
+        InvalidRequest, CorruptObject: as ``hudi_properties``.
+    """
+    properties = await hudi_properties(backend)
+    if properties.get("hoodie.timeline.layout.version", "1") == "1":
+        return await _state_by_names(backend, instant)
+    return await _state_by_listing(backend, instant, properties.get("hoodie.timeline.path", "timeline"))
+
+
+async def hudi_properties(backend: Backend) -> dict[str, str]:
+    """Return the properties of a table that Hudi writes.
+
+    Raises:
+        InvalidRequest: there is no table, or it is one that Tallymark writes, whose markers are not Hudi's.
         CorruptObject: its properties cannot be read.
     """
     try:
         properties = java_properties.load(await backend.get(PROPERTIES), source=PROPERTIES)
     except NotFound as error:
         raise InvalidRequest(f"{backend.url} has no {PROPERTIES}: no Hudi table is there") from error
-    if properties.get("hoodie.timeline.layout.version", "1") == "1":
-        return await _state_by_names(backend, instant)
-    return await _state_by_listing(backend, instant, properties.get("hoodie.timeline.path", "timeline"))
+    if "tallymark.format" in properties:
+        raise InvalidRequest(
+            f"{backend.url} is a table that Tallymark writes: Hudi can read it, and not write to it"
+        )
+    return properties
 
 
 async def _state_by_names(backend: Backend, instant: str) -> HudiState:

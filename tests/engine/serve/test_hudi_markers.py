@@ -9,7 +9,7 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest, Sealed, TallymarkError
-from tallymark.engine.serve import hudi_markers
+from tallymark.engine.serve import served_instants
 from tallymark.engine.serve.hudi_markers import HudiMarkers, open_hudi_markers
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
@@ -218,7 +218,7 @@ async def test_a_deletion_while_the_timeline_is_read_changes_nothing_of_what_it_
 
 @on_virtual_time
 async def test_more_instants_than_are_held_in_memory_are_read_again(monkeypatch):
-    monkeypatch.setattr(hudi_markers, "INSTANTS_MAX", 2)
+    monkeypatch.setattr(served_instants, "INSTANTS_MAX", 2)
     storage = await table()
     instants = [INSTANT[:-1] + str(number) for number in range(5)]
     for instant in instants:
@@ -229,25 +229,26 @@ async def test_more_instants_than_are_held_in_memory_are_read_again(monkeypatch)
                 for instant in instants[:4]:
                     tasks.start_soon(markers.create, instant, marker(number))
         await markers.create(instants[4], marker(0))
-        assert len(markers._served) == 2
+        assert len(markers._instants._served) == 2
         for number in range(9, 12):
             for instant in instants:
                 await markers.create(instant, marker(number))
-                assert len(markers._served) == 2
+                assert len(markers._instants._served) == 2
         assert [len(await markers.names(instant)) for instant in instants] == [12] * 4 + [4]
         await markers.create(instants[2], marker(1))
-        assert {*markers._served} == {instants[4], instants[2]}
+        assert {*markers._instants._served} == {instants[4], instants[2]}
 
 
 @on_virtual_time
 async def test_a_look_at_the_claim_that_began_earlier_acks_nothing():
     inner = await table()
-    slowly = FaultyBackend(inner, slow("get", 0.0, "*/SERVER*", nth=1, after_s=5.0))
+    slowly = FaultyBackend(inner, slow("get", 0.0, "*/SERVER*", nth=2, after_s=5.0))
     async with (
         open_hudi_markers(slowly, SETTINGS) as one,
         open_hudi_markers(inner, SETTINGS) as other,
         anyio.create_task_group() as tasks,
     ):
+        await one.create(INSTANT, marker(0))
         tasks.start_soon(one.create, INSTANT, marker(1))
         await anyio.sleep(1.0)
         await put_state(inner, 9, "completed")
@@ -255,6 +256,38 @@ async def test_a_look_at_the_claim_that_began_earlier_acks_nothing():
         with pytest.raises(Sealed):
             await one.create(INSTANT, marker(2))
     assert await stored(inner) == []
+
+
+@on_virtual_time
+async def test_an_instant_that_is_over_before_the_claim_lands_is_refused():
+    inner = await table()
+    slowly = FaultyBackend(inner, slow("put_new", 5.0, "*/SERVER*"))
+    async with open_hudi_markers(slowly, SETTINGS) as one, open_hudi_markers(inner, SETTINGS) as other:
+        refused: list[str] = []
+
+        async def create() -> None:
+            with pytest.raises(Sealed, match="not inflight"):
+                await one.create(INSTANT, marker(1))
+            refused.append(marker(1))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(create)
+            await anyio.sleep(1.0)
+            await put_state(inner, 9, "completed")
+            await other.delete(INSTANT)
+        assert refused
+
+
+@on_both_loops
+async def test_a_table_that_tallymark_writes_is_not_hudis():
+    storage = await table()
+    await storage.put(".hoodie/hoodie.properties", b"hoodie.table.version=6\ntallymark.format=2\n")
+    await storage.put(f"{FOLDER}/MARKERS1073741824", f"{marker(1)}\n".encode())
+    async with open_hudi_markers(storage, SETTINGS) as markers:
+        for call in (lambda: markers.create(INSTANT, marker(2)), lambda: markers.delete(INSTANT)):
+            with pytest.raises(InvalidRequest, match="a table that Tallymark writes"):
+                await call()
+        assert await markers.names(INSTANT) == [marker(1)]
 
 
 @on_virtual_time

@@ -101,11 +101,11 @@ async def test_idle_tables_make_room_for_others(tmp_path, monkeypatch):
         folders = [f"{tmp_path}/{name}/.hoodie/.temp/{INSTANT}" for name in "abc"]
         first, _ = tables.find(folders[0])
         second, _ = tables.find(folders[1])
-        first._serve(INSTANT)
+        first._instants.get(INSTANT)
         tables.find(folders[2])
         assert tables.find(folders[0])[0] is first
         assert tables.find(folders[1])[0] is not second
-        tables.find(folders[1])[0]._serve(INSTANT)
+        tables.find(folders[1])[0]._instants.get(INSTANT)
         with pytest.raises(Overloaded, match="2 tables are in use"):
             tables.find(folders[2])
         tasks.cancel_scope.cancel()

@@ -1,0 +1,143 @@
+"""Instants of one table whose markers this server has in memory: one of any number of servers, none of which puts a
+heartbeat.
+
+Nothing but storage says whether an instant takes markers. A server claims an incarnation in the marker directory before
+it takes the first one, and whoever ends the instant deletes the claims before it reads the directory.
+
+- *The first ack follows a look at the instant, which follows the claim*: if the instant was open then, its end comes
+  later and finds the claim.
+- *Each ack follows a look at the claim, which follows the put*: while the claim is there, the reading has not started,
+  and so includes the marker.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import anyio
+
+from tallymark.engine.lazy import Lazy
+from tallymark.engine.markers.directory import CheckPath, any_path
+from tallymark.engine.markers.engine import MarkerEngine
+
+INSTANTS_MAX = 64
+"""Instants of a table whose markers are held in memory. Another one takes the place of the least recently used for
+which no request waits; that is read again from storage when it is asked for. An instant whose writer has died is never
+ended here.
+"""
+
+Check = Callable[["ServedInstant"], Awaitable[None]]
+
+
+class ServedInstant:
+    """An instant that this server takes markers of."""
+
+    def __init__(
+        self,
+        engine: MarkerEngine,
+        instant: str,
+        check_open: Check,
+        lost: Check,
+        *,
+        check_path: CheckPath = any_path,
+        is_plain: bool = False,
+        is_again: bool = False,
+    ) -> None:
+        """``check_open`` raises if the instant is not open, and ``lost`` the error for requests whose claim is gone.
+        ``is_plain`` and ``check_path`` as of ``MarkerDirectory``.
+        """
+        self.instant = instant
+        self.directory = engine.directory(
+            instant, check_open=_Shared(self._check_held), check_path=check_path, is_plain=is_plain
+        )
+        self.is_again = is_again
+        """Whether this server had a directory of it that is deleted, and may have put something after that."""
+        self.users = 0
+        """Requests that wait for it."""
+        self._lost = lost
+        self._opened = Lazy(partial(check_open, self))
+        self._claimed = Lazy(partial(check_open, self))
+
+    async def open(self) -> None:
+        """Check that the instant is open, the first time: otherwise nothing is put, not even a claim."""
+        await self._opened.get()
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
+
+    async def _check_held(self) -> None:
+        if not await self.directory.is_held():
+            await self._lost(self)
+        await self._claimed.get()
+
+
+class ServedInstants:
+    """Instants by their timestamps, the least recently used first."""
+
+    def __init__(self, engine: MarkerEngine, serve: Callable[[str, bool], ServedInstant]) -> None:
+        """``serve`` makes the value of an instant; its second argument is ``is_again``."""
+        self._engine = engine
+        self._serve = serve
+        self._served: OrderedDict[str, ServedInstant] = OrderedDict()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no instant's markers are in memory."""
+        return not self._served
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a request waits."""
+        return any(served.users for served in self._served.values())
+
+    def find(self, instant: str) -> ServedInstant | None:
+        return self._served.get(instant)
+
+    def get(self, instant: str) -> ServedInstant:
+        served = self._served.get(instant) or self.add(instant)
+        self._served.move_to_end(instant)
+        return served
+
+    def add(self, instant: str, *, is_again: bool = False) -> ServedInstant:
+        idle = [served for served in self._served.values() if not served.users]
+        for oldest in idle[: max(0, len(self._served) - INSTANTS_MAX + 1)]:
+            self.forget(oldest)
+        served = self._served[instant] = self._serve(instant, is_again)
+        return served
+
+    def forget(self, served: ServedInstant) -> bool:
+        """Drop what is in memory of the instant. Return False if that is no longer what it is served by."""
+        if self._served.get(served.instant) is not served:
+            return False
+        del self._served[served.instant]
+        self._engine.forget(served.instant)
+        return True
+
+    def forget_all(self) -> None:
+        for served in [*self._served.values()]:
+            self.forget(served)
+
+
+class _Shared:
+    """A check that callers share: each gets the result of one that has begun after it has called."""
+
+    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
+        self._check = check
+        self._checking = anyio.Lock()
+        self._next: Lazy[None] | None = None
+
+    async def __call__(self) -> None:
+        if self._next is None:
+            self._next = Lazy(self._run)
+        await self._next.get()
+
+    async def _run(self) -> None:
+        async with self._checking:
+            self._next = None
+            await self._check()
