@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -257,6 +258,71 @@ class ServiceSettings:
         _check_at_least(1, "handshake_count", self.handshake_count)
         _check_at_least(1, "inflight_count", self.inflight_count)
         _check_above_zero("send_timeout_s", self.send_timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedServiceSettings:
+    """The service that ``tallymark serve`` runs outside of drivers, for jobs whose tasks cannot reach theirs."""
+
+    url: str
+    """Where it listens for jobs, such as ``http://127.0.0.1:26755``. Tasks have to reach the machine that it names."""
+    wait_s: float = 10.0
+    """Time limit for its answer at the start of a job: it opens nothing for that. Afterwards the limits of
+    ``TaskSettings`` and ``ViewSettings`` count, as for the driver's own service."""
+
+    def __post_init__(self) -> None:
+        _check(
+            isinstance(self.url, str) and re.fullmatch(r"http://[^/?#\s@]+:\d{1,5}/?", self.url) is not None,
+            "url",
+            self.url,
+            "is http://HOST:PORT",
+        )
+        _check_above_zero("wait_s", self.wait_s)
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str]) -> "SharedServiceSettings | None":
+        """Return the service that ``TALLYMARK_SERVICE`` names; None where it is not set."""
+        url = environment.get("TALLYMARK_SERVICE")
+        return cls(url=url) if url else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobServiceSettings:
+    """Settings of the service that ``tallymark serve`` runs for jobs."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = 26755
+    """Port that drivers connect to, by HTTP; 0 takes any free port."""
+    task_port: int = 26756
+    """Port that tasks connect to; 0 takes any free port."""
+    advertised_host: str | None = None
+    """Address that tasks connect to, where it is not the one by which their driver has reached the service."""
+    connection_count: int = 4096
+    """Maximum connections of tasks; one executor process needs one per job. At most half of the descriptors that the
+    process may open are used."""
+    driver_count: int = 256
+    """Maximum connections of drivers, each of which is closed after one answer."""
+    request_timeout_s: float = 10.0
+    """Time limit for a driver to send the whole of a request that it has begun."""
+    request_bytes: int = 32 * 1024
+    """Largest request of a driver, with its head."""
+
+    def __post_init__(self) -> None:
+        _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        _check(
+            _is_loopback(self.host),
+            "host",
+            self.host,
+            "is an address of this machine alone, such as 127.0.0.1: what passes between the service and others is not "
+            "encrypted",
+        )
+        for name, port in (("port", self.port), ("task_port", self.task_port)):
+            _check(_is_count(port, least=0) and port <= 65535, name, port, "is between 0 and 65535")
+        _check_at_least(1, "connection_count", self.connection_count)
+        _check_at_least(1, "driver_count", self.driver_count)
+        _check_above_zero("request_timeout_s", self.request_timeout_s)
+        _check_at_least(1024, "request_bytes", self.request_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

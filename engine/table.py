@@ -55,6 +55,7 @@ from tallymark.engine.settings import (
     LeaseSettings,
     MarkerSettings,
     ServiceSettings,
+    SharedServiceSettings,
     SizingSettings,
     TaskSettings,
     ViewSettings,
@@ -104,7 +105,7 @@ class Table:
         markers: MarkerSettings | None = None,
         tasks: TaskSettings | None = None,
         sizing: SizingSettings | None = None,
-        service: ServiceSettings | None = None,
+        service: ServiceSettings | SharedServiceSettings | None = None,
         **request: Unpack[WriteOptions],
     ) -> AsyncIterator[WriteJob]:
         """Yield a write job for the block; if it is not committed when the block ends, it is rolled back.
@@ -144,6 +145,9 @@ class Table:
 
         ``schema`` is that of the input; without it, the table's own is used.
 
+        ``service`` is the service of the job's tasks, for their markers and lookups: by default one in this process, or
+        where the environment variable ``TALLYMARK_SERVICE`` names one, that of ``tallymark serve``.
+
         ``sizing`` sets the size of files; with it, ``WriteJob.size`` plans them, and small files of the table are
         filled. Without it files are finished at ``SizingSettings().max_file_bytes``, and none is filled.
 
@@ -156,7 +160,7 @@ class Table:
         options = JobOptions(
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
-            service=service or ServiceSettings(),
+            service=service or SharedServiceSettings.of_environment(os.environ) or ServiceSettings(),
             sizing=sizing or _default_sizing(spec.request),
         )
         handle = self._handle(lasts=True)

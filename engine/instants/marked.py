@@ -1,11 +1,12 @@
-"""Markers of an instant that its tasks have created, with the service and directly."""
+"""Markers of an instant that its tasks have created, with a service and directly."""
 
 from contextlib import suppress
 from dataclasses import dataclass
 
 from tallymark.backends.contract import Backend
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.markers.name import INFIX, MarkerName
+from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.name import INFIX, MarkerName, path_of
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.summary import MarkerMode
@@ -18,6 +19,8 @@ class Marked:
     batched: frozenset[str]
     """Marked by the service and not directly."""
     direct: frozenset[str]
+    segments: int = 0
+    """Objects that contain the former, as far as is known."""
 
     @property
     def paths(self) -> frozenset[str]:
@@ -28,6 +31,17 @@ class Marked:
         if self.batched and self.direct:
             return "mixed"
         return "direct" if self.direct else kind
+
+
+async def marked_in_storage(backend: Backend, instant: str, *, concurrency: int) -> Marked:
+    """Return every path that a service outside of this process has acked, or a task marked directly. To be called after
+    the seal was put; no service acks anything later.
+
+    Raises CorruptObject for a segment that cannot be read.
+    """
+    loaded = await load_markers(backend, marker_folder(instant), concurrency=concurrency, ends_servers=True)
+    direct = frozenset(map(path_of, loaded.direct))
+    return Marked(batched=loaded.paths - direct, direct=direct, segments=len(loaded.segments))
 
 
 async def directly_marked(backend: Backend, instant: str) -> frozenset[str]:

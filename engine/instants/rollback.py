@@ -110,7 +110,9 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     folder = marker_folder(reservation.instant)
     known: frozenset[str] = frozenset()
     try:
-        loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
+        loaded = await load_markers(
+            handle.backend, folder, concurrency=handle.commit_settings.concurrency, ends_servers=True
+        )
         known = loaded.paths
         # There from the beginning: without it, or if nothing is in it, markers are missing.
         if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.background import background_tasks
-from tallymark.engine.errors import Sealed, TallymarkError
+from tallymark.engine.errors import Sealed, ServiceUnavailable, TallymarkError
 from tallymark.engine.instants.finish import staging_folder
 from tallymark.engine.instants.reserve import reserve
 from tallymark.engine.instants.rollback import roll_back
@@ -30,7 +30,15 @@ from tallymark.engine.metrics.registry import PROCESS, JobMeter
 from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
-from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings, check_settings
+from tallymark.engine.rpc.shared_service import shared_address
+from tallymark.engine.settings import (
+    MarkerSettings,
+    ServiceSettings,
+    SharedServiceSettings,
+    SizingSettings,
+    TaskSettings,
+    check_settings,
+)
 from tallymark.engine.tasks.file_name import check_is_file_of
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.lease import Lease, heartbeat_path
@@ -46,13 +54,14 @@ class JobOptions:
 
     markers: MarkerSettings
     tasks: TaskSettings
-    service: ServiceSettings
+    service: ServiceSettings | SharedServiceSettings
     sizing: SizingSettings
 
     def __post_init__(self) -> None:
         check_settings("markers", self.markers, MarkerSettings)
         check_settings("tasks", self.tasks, TaskSettings)
-        check_settings("service", self.service, ServiceSettings)
+        if not isinstance(self.service, SharedServiceSettings):
+            check_settings("service", self.service, ServiceSettings)
         check_settings("sizing", self.sizing, SizingSettings)
 
 
@@ -104,7 +113,7 @@ async def _start(
             is_new=True,
         )
         served = ServedView(handle.log, partial(handle.view, properties)) if handle.view_settings.serve else None
-        address = await _serve(_JobHandler(engine, served, meter), reservation, options, background)
+        address = await _serve(_JobHandler(engine, served, meter), reservation, options, background, backend.url)
     except BaseException:
         await _undo_start(handle, properties, reservation, lease)
         raise
@@ -181,29 +190,45 @@ class _JobHandler(MarkerHandler):
         self._served = served
         self._meter = meter
 
-    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+    def cached_blocks(
+        self, job: str, position: int, log_hash: str, partitions: Sequence[str]
+    ) -> Sequence[bytes] | None:
         blocks = self._served.cached_blocks(position, log_hash, partitions) if self._served is not None else None
         if blocks is not None:
             self._meter.count_look_up()
         return blocks
 
-    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+    async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
         if self._served is None:
-            return await super().look_up(position, log_hash)
+            return await super().look_up(job, position, log_hash)
         self._meter.count_look_up()
         return await self._served.look_up(position, log_hash)
 
 
 async def _serve(
-    handler: _JobHandler, reservation: Reservation, options: JobOptions, background: TaskGroup
+    handler: _JobHandler, reservation: Reservation, options: JobOptions, background: TaskGroup, url: str
 ) -> ServiceAddress | None:
-    """Start the job's service and return its address; None where tasks put direct markers."""
+    """Return the address of the job's service, which is started unless it runs outside of this process; None where
+    tasks put direct markers.
+    """
     if options.markers.kind == "direct":
         return None
+    if isinstance(options.service, SharedServiceSettings):
+        return await _shared(options.service, url, reservation.instant, fallback=options.tasks.fallback)
     ended = Sealed(f"the job of instant {reservation.instant} has ended; files written from now on are not committed")
     server = JobServer(secrets.token_bytes(32), options.service, handler, shutdown_error=ended)
     await background.start(server.run)
     return server.address(reservation.instant)
+
+
+async def _shared(service: SharedServiceSettings, url: str, instant: str, *, fallback: bool) -> ServiceAddress | None:
+    try:
+        return await shared_address(service, url, instant)
+    except ServiceUnavailable as error:
+        if not fallback:
+            raise
+        _events.warning("markers.fallback", instant=instant, reason=error)
+        return None
 
 
 async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) -> None:

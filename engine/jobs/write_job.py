@@ -12,7 +12,7 @@ from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import finish
-from tallymark.engine.instants.marked import Marked, directly_marked
+from tallymark.engine.instants.marked import Marked, directly_marked, marked_in_storage
 from tallymark.engine.instants.project import project
 from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.instants.table_handle import TableHandle
@@ -95,8 +95,10 @@ class WriteJob:
         self._recut = LostFillRewriter(handle, lease, ticket)
         self._started = anyio.current_time()
         self._committed: WriteResult | None = None
-        self._has_direct = ticket.marker_kind == "direct"
-        """Whether tasks may have put markers themselves; for a job with a service, as its seal has shown."""
+        self._is_served_here = ticket.service is not None and not ticket.service.job
+        """Whether every marker that a task has not put itself was acked by this process."""
+        self._has_direct = not self._is_served_here
+        """Whether other processes may have put markers; for a job whose service is here, as its seal has shown."""
         self._added: tuple[DataFile, ...] | None = None
         """Files of the first call of ``commit``: all others have been fenced since, or may have been."""
         self._entry: LogEntry | None = None
@@ -265,11 +267,16 @@ class WriteJob:
         """Stop all acks, of the service and of tasks with direct markers; return what was marked."""
         self._directory.seal()
         await self._fencer().close()
-        backend, is_served = self._handle.backend, self._reservation.marker_kind == "batched"
-        self._has_direct = not is_served or await is_flagged(backend, self.instant)
+        backend = self._handle.backend
+        if self._reservation.marker_kind == "direct":
+            return Marked(batched=frozenset(), direct=await directly_marked(backend, self.instant))
+        if not self._is_served_here:
+            concurrency = self._handle.commit_settings.concurrency
+            return await marked_in_storage(backend, self.instant, concurrency=concurrency)
+        self._has_direct = await is_flagged(backend, self.instant)
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
-        acked = await self._directory.paths() if is_served else frozenset()
-        return Marked(batched=acked - direct, direct=direct)
+        acked = await self._directory.paths()
+        return Marked(batched=acked - direct, direct=direct, segments=self._directory.segment_count)
 
     def _objects(self) -> frozenset[str] | None:
         """Return the objects that the job has put beside its markers, and these; None where tasks, or the job itself,
@@ -427,8 +434,8 @@ class WriteJob:
             marker_mode=marked.mode(self._reservation.marker_kind),
             markers=len(marked.paths),
             direct_markers=len(marked.direct),
-            marker_objects=self._directory.segment_count + len(marked.direct),
-            puts=self._directory.counts.puts + len(marked.direct),
+            marker_objects=marked.segments + len(marked.direct),
+            puts=max(self._directory.counts.puts, marked.segments) + len(marked.direct),
             seconds=round(anyio.current_time() - self._started, 3),
             sizing=self._sizing.summary(added),
             changes=None if self._changes is None else self._changes.summary,

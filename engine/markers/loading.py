@@ -44,6 +44,8 @@ class LoadedMarkers:
     def __init__(self) -> None:
         self.lines: set[str] = set()
         """Each marker as a line of a segment (``name``)."""
+        self.direct: set[str] = set()
+        """Those of the lines that are objects of their own."""
         self.object_count = 0
         self.segments: dict[str, int] = {}
         """Size in bytes of each segment whose incarnation was claimed: no server rewrites it, so it may be merged."""
@@ -71,9 +73,7 @@ class LoadedMarkers:
         return loaded
 
 
-async def load_markers(
-    backend: Backend, folder: str, *, concurrency: int, ends_servers: bool = False
-) -> LoadedMarkers:
+async def load_markers(backend: Backend, folder: str, *, concurrency: int, ends_servers: bool = False) -> LoadedMarkers:
     """Read every marker that was acked before the call, batched and direct ones alike.
 
     The folder is listed until two listings agree and each of their segments has been read: a merge may delete a segment
@@ -135,12 +135,13 @@ async def read_objects(
         name = path.removeprefix(f"{folder}/")
         incarnation = incarnation_of(name)
         if incarnation is None:
-            loaded.lines.update(_direct_marker(name))
+            loaded.direct.update(_direct_marker(name))
         else:
             loaded.next_incarnation = max(loaded.next_incarnation, incarnation + 1)
             loaded.is_claimed |= not is_segment(name)
         if is_segment(name):
             segments.append(path)
+    loaded.lines |= loaded.direct
     await concurrently(read, segments, limit=concurrency)
     return bool(missing)
 

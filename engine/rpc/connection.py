@@ -254,7 +254,7 @@ class ClientSession:
     """Handshake, frames and authentication of one connection. Sans-I/O: the caller moves the bytes."""
 
     def __init__(self, address: ServiceAddress, instant: str, *, nonce: bytes) -> None:
-        self._handshake = ClientHandshake(address.job_key, instant, nonce=nonce)
+        self._handshake = ClientHandshake(address.job_key, address.job or instant, nonce=nonce)
         self._reader = FrameReader(ANSWER_BYTES, setting="fixed for all responses but blocks")
         self._session: Session | None = None
         self.outgoing = bytearray(encode_frame(self._handshake.hello()))

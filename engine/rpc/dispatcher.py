@@ -53,9 +53,12 @@ _events = EventLog(__name__)
 
 
 class Handler(Protocol):
-    """What a service does for its peers. Subclass it; without the lookup methods, lookups are refused."""
+    """What a service does for its peers. Subclass it; without the lookup methods, lookups are refused.
 
-    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    ``job`` is the name of the peer's job: its instant, at the service in its driver.
+    """
+
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         """Await ``settle`` with the outcome of each of these requests, which arrived together: as soon as it is known,
         and with as many outcomes at once as there are.
 
@@ -65,11 +68,13 @@ class Handler(Protocol):
         """
         ...
 
-    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+    def cached_blocks(
+        self, job: str, position: int, log_hash: str, partitions: Sequence[str]
+    ) -> Sequence[bytes] | None:
         """Return those blocks if none has to be read, otherwise None: then ``look_up`` is called."""
         return None
 
-    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+    async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
         """Return the function that returns a partition's block as of that position; both raise TallymarkError."""
         raise ServiceUnavailable("this service answers no lookups (ViewSettings.serve)")
 
@@ -80,8 +85,8 @@ class MarkerHandler(Handler):
     def __init__(self, engine: MarkerEngine) -> None:
         self._engine = engine
 
-    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-        await self._engine.directory(instant).create_many(requests, settle)
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await self._engine.directory(job).create_many(requests, settle)
 
 
 @dataclass(slots=True)
@@ -122,13 +127,13 @@ class Dispatcher:
         for_markers: dict[str, list[tuple[JobPeer, CreateMarkers]]] = {}
         for peer, request in asked:
             if isinstance(request, CreateMarkers):
-                for_markers.setdefault(peer.instant, []).append((peer, request))
+                for_markers.setdefault(peer.job, []).append((peer, request))
             else:
                 self._start_look_up(peer, request)
-        for instant, requests in for_markers.items():
-            self._tasks.start_soon(self._create_markers, instant, requests)
+        for job, requests in for_markers.items():
+            self._tasks.start_soon(self._create_markers, job, requests)
 
-    async def _create_markers(self, instant: str, asked: Sequence[tuple[JobPeer, CreateMarkers]]) -> None:
+    async def _create_markers(self, job: str, asked: Sequence[tuple[JobPeer, CreateMarkers]]) -> None:
         peer_of = {id(request): peer for peer, request in asked}
 
         async def settle(outcomes: Sequence[tuple[CreateMarkers, Outcome]]) -> None:
@@ -143,10 +148,10 @@ class Dispatcher:
         self._counts.names += sum([len(request.paths) for _, request in asked])
         try:
             with until_disconnected(peer_of.values()) as waiting:
-                await self._handler.create_markers(instant, [request for _, request in asked], settle)
+                await self._handler.create_markers(job, [request for _, request in asked], settle)
             assert waiting.cancel_called or not peer_of, f"{len(peer_of)} requests were not answered"
         except Exception as error:
-            refusal = as_refusal(error, instant)
+            refusal = as_refusal(error, job)
             await settle([(request, refusal) for _, request in asked if id(request) in peer_of])
 
     def _answer_to(self, request: CreateMarkers, outcome: Outcome) -> Answer:
@@ -168,7 +173,7 @@ class Dispatcher:
         """Return the whole answer if it is small and needs no wait."""
         if len(request.partitions) > _CACHED_COUNT_MAX:
             return False
-        blocks = self._handler.cached_blocks(request.position, request.hash, request.partitions)
+        blocks = self._handler.cached_blocks(peer.job, request.position, request.hash, request.partitions)
         if blocks is None or sum(map(len, blocks)) > self._cached_bytes_max:
             return False
         peer.respond([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
@@ -181,11 +186,11 @@ class Dispatcher:
                 await self._send(peer, await self._blocks(peer, request), ending=1)
             except Exception as error:
                 self._counts.refusals += 1
-                await self._send(peer, Refusal(request.id, as_refusal(error, peer.instant)), ending=1)
+                await self._send(peer, Refusal(request.id, as_refusal(error, peer.job)), ending=1)
 
     async def _blocks(self, peer: JobPeer, request: LookUp) -> Blocks:
         """Return the last answer to the request; the earlier ones are sent."""
-        block_of = await self._handler.look_up(request.position, request.hash)
+        block_of = await self._handler.look_up(peer.job, request.position, request.hash)
         cutter = BlockCutter(request.id, self._message_bytes)
         for partition in request.partitions:
             for full in cutter.add(await block_of(partition)):
@@ -219,9 +224,9 @@ def until_disconnected(peers_of: Collection[Peer]) -> Iterator[CancelScope]:
                 peer.on_end.discard(cancel_if_disconnected)
 
 
-def as_refusal(error: Exception, instant: str) -> TallymarkError:
+def as_refusal(error: Exception, job: str) -> TallymarkError:
     """Return the error that the peer receives: a TallymarkError unchanged; a fault is logged with its traceback."""
     if isinstance(error, TallymarkError):
         return error
-    _events.fault("request.failed", instant=instant)
+    _events.fault("request.failed", instant=job)
     return ServiceUnavailable(f"the service failed: {error!r}; its log has the traceback")

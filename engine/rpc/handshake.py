@@ -3,7 +3,7 @@
 Both sides hold the job's key and show it over both sides' fresh nonces and everything said so far:
 
     client                                             server
-    hello      magic, protocol, release, instant, nonce  ->
+    hello      magic, protocol, release, job, nonce      ->
                <-  challenge  protocol, release, nonce
     proof      HMAC(job key, "client", all of the above) ->
                <-  welcome    frame limit, HMAC(job key, "server", all of the above, frame limit)
@@ -50,9 +50,30 @@ class ServiceAddress:
     host: str
     port: int
     job_key: bytes = field(repr=False)
+    job: str = ""
+    """The job's name at a service outside of its driver (``job_name``); empty for the driver's own service, which knows
+    a job by its instant."""
 
 
-def job_key(secret: bytes, instant: str) -> bytes:
+JOB_NAME_BYTES_MAX = 768
+"""Of a job's name in UTF-8: the hello that has it fits the frames of peers that are not authenticated."""
+
+
+def job_name(instant: str, url: str) -> str:
+    """Return the name of a job at a service of many tables. Raises InvalidRequest for a URL that is too long."""
+    name = f"{instant} {url}"
+    if len(name.encode("utf-8")) > JOB_NAME_BYTES_MAX:
+        raise InvalidRequest(f"{url[:200]!r}... is too long for a service: at most {JOB_NAME_BYTES_MAX} bytes")
+    return name
+
+
+def of_job_name(name: str) -> tuple[str, str]:
+    """Return the instant and the URL of the table."""
+    instant, _, url = name.partition(" ")
+    return instant, url
+
+
+def job_key(secret: bytes, job: str) -> bytes:
     """Return the key of one job at the service that has the secret. It reveals nothing about another job's key.
 
     Raises:
@@ -62,7 +83,7 @@ def job_key(secret: bytes, instant: str) -> bytes:
         raise InvalidRequest(
             f"a secret of {len(secret)} bytes: give at least {SECRET_BYTES_MIN} random ones, as of secrets.token_bytes"
         )
-    return _hmac(secret, b"tallymark job key 1\0" + instant.encode("utf-8"))
+    return _hmac(secret, b"tallymark job key 1\0" + job.encode("utf-8"))
 
 
 class Session:
@@ -98,7 +119,7 @@ class ServerHandshake:
         self._frame_bytes = frame_bytes
         self._transcript = _Transcript()
         self._key: bytes | None = None
-        self.instant = ""
+        self.job = ""
         """The job that the peer has named; authenticated once ``session`` is set."""
         self.session: Session | None = None
 
@@ -115,11 +136,11 @@ class ServerHandshake:
             case _:
                 raise _stranger("hello")
         match rest:
-            case [str(instant), bytes(nonce)] if len(nonce) == NONCE_BYTES:
-                self.instant = instant
+            case [str(job), bytes(nonce)] if len(nonce) == NONCE_BYTES:
+                self.job = job
             case _:
                 raise _stranger("hello")
-        self._key = job_key(self._secret, self.instant)
+        self._key = job_key(self._secret, self.job)
         challenge = pack(_CHALLENGE, PROTOCOL, RELEASE, self._nonce)
         self._transcript.add(frame)
         self._transcript.add(challenge)
@@ -128,7 +149,7 @@ class ServerHandshake:
     def _welcome(self, key: bytes, frame: bytes) -> bytes:
         match _unpack(frame):
             case [int(kind), bytes(proof)] if kind == _PROOF and self.session is None:
-                what = f"the key does not open {_shown(self.instant)} here"
+                what = f"the key does not open {_shown(self.job)} here"
                 _check_proof(self._transcript.mac(key, b"client"), proof, what)
             case _:
                 raise _stranger("proof")
@@ -144,10 +165,10 @@ class ClientHandshake:
     A refusal by the service is raised as the error that it is.
     """
 
-    def __init__(self, key: bytes, instant: str, *, nonce: bytes) -> None:
+    def __init__(self, key: bytes, job: str, *, nonce: bytes) -> None:
         """``key`` is the job's. ``nonce``: NONCE_BYTES from a cryptographic source, never used before."""
         self._key = key
-        self._instant = instant
+        self._job = job
         self._nonce = nonce
         self._transcript = _Transcript()
         self._has_proved = False
@@ -156,7 +177,7 @@ class ClientHandshake:
         self.session: Session | None = None
 
     def hello(self) -> bytes:
-        hello = pack(_HELLO, _MAGIC, PROTOCOL, RELEASE, self._instant, self._nonce)
+        hello = pack(_HELLO, _MAGIC, PROTOCOL, RELEASE, self._job, self._nonce)
         self._transcript.add(hello)
         return hello
 
@@ -247,7 +268,7 @@ def _version(version: tuple[int, str]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return what a peer has sent that is not authenticated, if that is a release or an instant."""
+    """Return what a peer has sent that is not authenticated, if that is a release or a job."""
     return text if _PLAIN.fullmatch(text) else "something else"
 
 

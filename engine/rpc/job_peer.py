@@ -38,9 +38,9 @@ class JobPeer(Peer):
         self._frames: deque[bytes] = deque()
 
     @property
-    def instant(self) -> str:
+    def job(self) -> str:
         """The job that it has named; it has the key of that job once it ``is_known``."""
-        return self._handshake.instant
+        return self._handshake.job
 
     @property
     def is_known(self) -> bool:

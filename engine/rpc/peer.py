@@ -44,7 +44,7 @@ class Peer(ABC):
         self._emptied: anyio.Event | None = None
 
     @property
-    def instant(self) -> str:
+    def job(self) -> str:
         """The job that it has named, if it is of one."""
         return ""
 

@@ -329,7 +329,7 @@ class Connections(Generic[P]):
 
         Those that have named a job go last.
         """
-        strangers = (peer for peer in self._handshakes if not peer.instant)
+        strangers = (peer for peer in self._handshakes if not peer.job)
         earliest = next(strangers, None) or next(iter(self._handshakes), None)
         if earliest is not None:
             self._counts.refused_connections += 1
@@ -437,7 +437,7 @@ class Connections(Generic[P]):
             self._counts.inflight -= peer.write()
             self._watch(peer)
         except OSError as error:
-            _events.info("connection.lost", instant=peer.instant, reason=error)
+            _events.info("connection.lost", instant=peer.job, reason=error)
             self._end(peer)
             return
         if not peer.unsent_bytes:
@@ -467,12 +467,12 @@ class Connections(Generic[P]):
             self._end(peer)
         for peer in _late(self._slow, now):
             reason = f"it did not read what it was sent within {self._settings.send_timeout_s:g} s"
-            _events.info("connection.lost", instant=peer.instant, reason=reason)
+            _events.info("connection.lost", instant=peer.job, reason=reason)
             self._end(peer)
 
     def _refuse(self, peer: P, error: InvalidRequest) -> None:
         if peer.is_known:
-            _events.warning("connection.closed", instant=peer.instant, reason=error)
+            _events.warning("connection.closed", instant=peer.job, reason=error)
         else:
             self._warn(error)
             self._counts.refused_connections += 1
@@ -481,7 +481,7 @@ class Connections(Generic[P]):
         self._write(peer)
 
     def _lose(self, peer: P, error: OSError) -> None:
-        _events.debug("connection.lost", instant=peer.instant or None, reason=error)
+        _events.debug("connection.lost", instant=peer.job or None, reason=error)
         self._counts.refused_connections += not peer.is_known and not peer.is_leaving
         self._end(peer)
 

@@ -48,6 +48,9 @@ class HudiMarkers:
         """Whether it holds no instant's markers in memory."""
         return self._instants.is_idle
 
+    def close(self) -> None:
+        """Do nothing: an idle one has nothing open."""
+
     async def create(self, instant: str, marker: str) -> None:
         """Return once a marker, ``[<partition>/]<file>.marker.<IO>``, survives a crash, new or not.
 
@@ -107,9 +110,7 @@ class HudiMarkers:
         return [entry.path async for entry in self._backend.list(marker_folder(instant))]
 
     def _serve(self, instant: str, is_again: bool) -> ServedInstant:
-        return ServedInstant(
-            self._engine, instant, self._check_inflight, self._lost, is_plain=True, is_again=is_again
-        )
+        return ServedInstant(self._engine, instant, self._check_inflight, self._lost, is_plain=True, is_again=is_again)
 
     async def _lost(self, served: ServedInstant) -> None:
         raise _Deleted(f"the marker directory of {served.instant} was deleted")

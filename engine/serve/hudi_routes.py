@@ -4,27 +4,19 @@ Source: Hudi's ``MarkerOperation`` and ``TimelineServerBasedWriteMarkers``: all 
 JSON. Whatever is not done is answered by an error status: Hudi's writers ignore ``false``.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 
 import anyio.to_thread
 
-from tallymark.backends.errors import TallymarkError
-from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest, Overloaded, Stopped, TryAgain
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
+from tallymark.engine.serve.http_service import Parameters, answered, given_one, json_response
 from tallymark.engine.serve.hudi_markers import HudiMarkers
-from tallymark.engine.serve.hudi_tables import HudiTables, NotServed
+from tallymark.engine.serve.hudi_tables import HudiTables
 
 FOLDER = "/v1/hoodie/marker/"
-
-_JSON = "application/json"
-
-_events = EventLog(__name__)
-
-Parameters = Mapping[str, str]
 
 
 class HudiRoutes:
@@ -36,12 +28,7 @@ class HudiRoutes:
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the response, whatever happens but a cancellation."""
-        try:
-            return await self._answer(request)
-        except Exception as error:
-            if not isinstance(error, TallymarkError):
-                _events.fault("request.failed", instant=None)
-            return _refusal(error)
+        return await answered(self._answer(request))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/":
@@ -52,8 +39,8 @@ class HudiRoutes:
         if route is None:
             return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
         given = request.parameters()
-        markers, instant = self._tables.find(_given(given, "markerdirpath"))
-        return HttpResponse(HTTPStatus.OK, json.dumps(await route(markers, instant, given)).encode(), _JSON)
+        markers, instant = self._tables.find(given_one(given, "markerdirpath"))
+        return json_response(await route(markers, instant, given))
 
     async def _other(self, request: HttpRequest) -> HttpResponse:
         if self._views is None:
@@ -91,7 +78,7 @@ async def _create(markers: HudiMarkers, instant: str, given: Parameters) -> bool
             "early conflict detection is not offered here: set "
             "hoodie.write.concurrency.early.conflict.detection.enable=false"
         )
-    await markers.create(instant, _given(given, "markername"))
+    await markers.create(instant, given_one(given, "markername"))
     return True
 
 
@@ -103,24 +90,3 @@ _ROUTES: Mapping[tuple[str, str], Callable[[HudiMarkers, str, Parameters], Await
     ("GET", "create-and-merge"): lambda markers, instant, _: markers.names(instant, ios=["CREATE", "MERGE"]),
     ("GET", "append"): lambda markers, instant, _: markers.names(instant, ios=["APPEND"]),
 }
-
-
-def _given(given: Parameters, name: str) -> str:
-    value = given.get(name, "")
-    if not value:
-        raise InvalidRequest(f"the parameter {name} is missing")
-    return value
-
-
-def _refusal(error: Exception) -> HttpResponse:
-    body = f"{error}\n".encode() if isinstance(error, TallymarkError) else b"the service failed; its log says how\n"
-    if isinstance(error, NotServed):
-        return HttpResponse(HTTPStatus.FORBIDDEN, body)
-    if isinstance(error, InvalidRequest):
-        return HttpResponse(HTTPStatus.BAD_REQUEST, body)
-    if isinstance(error, Stopped):
-        return HttpResponse(HTTPStatus.CONFLICT, body)
-    if isinstance(error, TryAgain):
-        wait_s = error.retry_after_s if isinstance(error, Overloaded) else 1.0
-        return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, body, headers={"Retry-After": f"{wait_s:.0f}"})
-    return HttpResponse(HTTPStatus.INTERNAL_SERVER_ERROR, body)

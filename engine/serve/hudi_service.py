@@ -1,21 +1,18 @@
-"""The service that Hudi's writers ask for their markers: a listener, and one task for all connections."""
+"""The service that Hudi's writers ask for their markers."""
 
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
-from tallymark.engine.rpc.dispatcher import ConnectionCounts, until_disconnected
-from tallymark.engine.rpc.peer import Send
-from tallymark.engine.rpc.server import Connections, Start, bound_address, listen, raw_socket
-from tallymark.engine.serve.http_peer import HttpPeer, HttpRequest
+from tallymark.engine.rpc.server import bound_address
+from tallymark.engine.serve.http_service import http_listeners, serve_http
 from tallymark.engine.serve.hudi_routes import HudiRoutes, HudiViews
 from tallymark.engine.serve.hudi_tables import HudiTables
+from tallymark.engine.serve.roots import Roots
 from tallymark.engine.settings import HudiServiceSettings, MarkerSettings
 
 
@@ -37,26 +34,10 @@ async def serve_hudi(
     settings = settings or HudiServiceSettings()
     batched = replace(markers or MarkerSettings(), kind="batched")
     async with background_tasks() as tasks:
-        tables = HudiTables(roots, tasks, batched, options=options)
-        listeners = await listen(settings.host, settings.port, settings="HudiServiceSettings")
-        try:
-            bound = bound_address(listeners[0])
-            connections = Connections(
-                settings,
-                ConnectionCounts(),
-                partial(
-                    HttpPeer,
-                    request_bytes=settings.request_bytes,
-                    networks=[ipaddress.ip_network(network) for network in settings.networks],
-                ),
-                partial(_dispatch, HudiRoutes(tables, _views(settings))),
-            )
-            task_status.started(bound)
-            await connections.run([raw_socket(listener) for listener in listeners])
-        finally:
-            for listener in listeners:
-                with anyio.CancelScope(shield=True):
-                    await listener.aclose()
+        routes = HudiRoutes(HudiTables(Roots(roots, options), tasks, batched), _views(settings))
+        async with http_listeners(settings.host, settings.port, settings="HudiServiceSettings") as listeners:
+            task_status.started(bound_address(listeners[0]))
+            await serve_http(listeners, settings, routes, networks=settings.networks)
 
 
 def _views(settings: HudiServiceSettings) -> HudiViews | None:
@@ -64,18 +45,3 @@ def _views(settings: HudiServiceSettings) -> HudiViews | None:
         return None
     host, _, port = settings.views.rpartition(":")
     return HudiViews(host, int(port), timeout_s=settings.views_timeout_s)
-
-
-def _dispatch(routes: HudiRoutes, tasks: TaskGroup, send: Send[HttpPeer]) -> Start[HttpPeer]:
-    async def answer(peer: HttpPeer, request: HttpRequest) -> None:
-        with until_disconnected([peer]):
-            response = await routes.answer(request)
-            if peer.is_open:
-                peer.respond(request, response)
-            await send([peer])
-
-    def start(asked: Sequence[tuple[HttpPeer, HttpRequest]]) -> None:
-        for peer, request in asked:
-            tasks.start_soon(answer, peer, request)
-
-    return start

@@ -61,9 +61,7 @@ async def hudi_properties(backend: Backend) -> dict[str, str]:
     except NotFound as error:
         raise InvalidRequest(f"{backend.url} has no {PROPERTIES}: no Hudi table is there") from error
     if "tallymark.format" in properties:
-        raise InvalidRequest(
-            f"{backend.url} is a table that Tallymark writes: Hudi can read it, and not write to it"
-        )
+        raise InvalidRequest(f"{backend.url} is a table that Tallymark writes: Hudi can read it, and not write to it")
     return properties
 
 

@@ -2,7 +2,7 @@
 heartbeat.
 
 Nothing but storage says whether an instant takes markers. A server claims an incarnation in the marker directory before
-it takes the first one, and whoever ends the instant deletes the claims before it reads the directory.
+it takes the first one, and the process that ends the instant deletes the claims before it reads the directory.
 
 - *The first ack follows a look at the instant, which follows the claim*: if the instant was open then, its end comes
   later and finds the claim.

@@ -46,7 +46,7 @@ async def _serve(line: Connection, plan: Serving) -> None:
         async def create_markers(self, *_: object) -> None:
             raise ServiceUnavailable("this service has no markers")
 
-        async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
             block_of = await view.look_up(position, log_hash)
 
             async def later(partition: str) -> bytes:

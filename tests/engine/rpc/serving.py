@@ -79,14 +79,18 @@ class Functions(Handler):
         self._look_up = look_up
         self._cached_blocks = cached_blocks
 
-    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-        await self._create_many(instant, requests, settle)
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await self._create_many(job, requests, settle)
 
-    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+    def cached_blocks(
+        self, job: str, position: int, log_hash: str, partitions: Sequence[str]
+    ) -> Sequence[bytes] | None:
         return None if self._cached_blocks is None else self._cached_blocks(position, log_hash, partitions)
 
-    async def look_up(self, position: int, log_hash: str) -> BlockOf:
-        return await (super().look_up if self._look_up is None else self._look_up)(position, log_hash)
+    async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
+        if self._look_up is None:
+            return await super().look_up(job, position, log_hash)
+        return await self._look_up(position, log_hash)
 
 
 def one_by_one(create: Create) -> CreateMany:

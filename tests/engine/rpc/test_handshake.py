@@ -50,7 +50,7 @@ def sessions(nonce: bytes = b"c" * 32) -> tuple[Session, Session]:
 def test_both_sides_that_hold_the_job_s_key_get_a_session_the_instant_and_the_limit() -> None:
     a, b = client(), server()
     said = shake(a, b)
-    assert (b.instant, a.frame_bytes, len(said)) == (INSTANT, 5000, 4)
+    assert (b.job, a.frame_bytes, len(said)) == (INSTANT, 5000, 4)
     assert all(len(message) <= 256 for message in said), "the handshake's limit"
     assert not any(secret in b"".join(said) for secret in (SECRET, job_key(SECRET, INSTANT)))
     assert a.session

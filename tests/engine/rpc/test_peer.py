@@ -60,7 +60,7 @@ def known(ends: tuple[JobPeer, FarEnd]) -> tuple[JobPeer, FarEnd]:
         peer.write()
         far.heard()
     assert peer.is_known
-    assert peer.instant == INSTANT
+    assert peer.job == INSTANT
     return peer, far
 
 

@@ -192,7 +192,7 @@ async def test_a_fault_of_ours_ends_the_connection_that_it_came_over(
     take = NearPeer.take
 
     def faulty(peer: NearPeer, count_max: int) -> object:
-        if peer.instant == OTHER:
+        if peer.job == OTHER:
             raise KeyError("a fault")
         return take(peer, count_max)
 

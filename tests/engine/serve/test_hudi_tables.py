@@ -4,8 +4,9 @@ import anyio
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, Overloaded
-from tallymark.engine.serve import hudi_tables
-from tallymark.engine.serve.hudi_tables import HudiTables, NotServed, place_of
+from tallymark.engine.serve import roots as roots_module
+from tallymark.engine.serve.hudi_tables import HudiTables
+from tallymark.engine.serve.roots import NotServed, Roots, place_of
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.serve.hudi_table import INSTANT
 from tests.support.loops import on_both_loops
@@ -64,7 +65,7 @@ async def test_only_tables_below_a_root_are_found(tmp_path):
     (tmp_path / "alias").symlink_to(lake)
     async with anyio.create_task_group() as tasks:
         for root in (str(lake), f"file:{lake}", str(tmp_path / "alias")):
-            tables = HudiTables([root, "s3a://bucket/lake"], tasks, MarkerSettings())
+            tables = HudiTables(Roots([root, "s3a://bucket/lake"]), tasks, MarkerSettings())
             for base in (f"{root}/flights", "s3://bucket/lake", "s3a://bucket/lake/a/b"):
                 markers, instant = tables.find(f"{base}/.hoodie/.temp/{INSTANT}")
                 assert instant == INSTANT
@@ -90,14 +91,14 @@ async def test_only_tables_below_a_root_are_found(tmp_path):
                 with pytest.raises(InvalidRequest, match="is not <table>"):
                     tables.find(folder)
         with pytest.raises(InvalidRequest, match="no root is given"):
-            HudiTables([], tasks, MarkerSettings())
+            Roots([])
 
 
 @on_both_loops
 async def test_idle_tables_make_room_for_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(hudi_tables, "TABLES_MAX", 2)
+    monkeypatch.setattr(roots_module, "TABLES_MAX", 2)
     async with anyio.create_task_group() as tasks:
-        tables = HudiTables([str(tmp_path)], tasks, MarkerSettings())
+        tables = HudiTables(Roots([str(tmp_path)]), tasks, MarkerSettings())
         folders = [f"{tmp_path}/{name}/.hoodie/.temp/{INSTANT}" for name in "abc"]
         first, _ = tables.find(folders[0])
         second, _ = tables.find(folders[1])

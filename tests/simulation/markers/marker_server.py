@@ -34,8 +34,8 @@ class _Handler(Handler):
     def __init__(self, create_many: Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]) -> None:
         self._create_many = create_many
 
-    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-        await self._create_many(instant, requests, settle)
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await self._create_many(job, requests, settle)
 
 
 class Server:

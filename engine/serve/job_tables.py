@@ -1,0 +1,63 @@
+"""The tables of jobs that a service serves: the handler of the requests of their tasks."""
+
+from collections.abc import Sequence
+
+from anyio.abc import TaskGroup
+
+from tallymark.engine.errors import TableReplaced
+from tallymark.engine.markers.engine import MarkerEngine
+from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
+from tallymark.engine.rpc.handshake import of_job_name
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.serve.job_table import JobTable
+from tallymark.engine.serve.roots import OpenTables, Roots, place_of
+from tallymark.engine.settings import MarkerSettings, ViewSettings
+
+
+class JobTables(Handler):
+    """The owner of ``tasks`` outlives it."""
+
+    def __init__(self, roots: Roots, tasks: TaskGroup, markers: MarkerSettings, views: ViewSettings) -> None:
+        self._roots = roots
+        self._tasks = tasks
+        self._markers = markers
+        self._views = views
+        self._tables = OpenTables(self._open)
+
+    def check(self, url: str) -> str:
+        """Return the place of a table. Raises NotServed for one that is below no root, or InvalidRequest."""
+        place = place_of(url)
+        self._roots.open(place)
+        return place
+
+    def close(self) -> None:
+        self._tables.close()
+
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        instant, place = of_job_name(job)
+        table = self._tables.get(place)
+        try:
+            await table.create_markers(instant, requests, settle)
+        except TableReplaced:  # since it was opened here: the job is of the table that is there now, or is over
+            self._tables.drop(table)
+            await self._tables.get(place).create_markers(instant, requests, settle)
+
+    def cached_blocks(
+        self, job: str, position: int, log_hash: str, partitions: Sequence[str]
+    ) -> Sequence[bytes] | None:
+        instant, place = of_job_name(job)
+        table = self._tables.find(place)
+        return None if table is None else table.cached_blocks(instant, position, log_hash, partitions)
+
+    async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
+        instant, place = of_job_name(job)
+        table = self._tables.get(place)
+        try:
+            return await table.look_up(instant, position, log_hash)
+        except TableReplaced:
+            self._tables.drop(table)
+            return await self._tables.get(place).look_up(instant, position, log_hash)
+
+    def _open(self, place: str) -> JobTable:
+        backend = self._roots.open(place)
+        return JobTable(backend, MarkerEngine(backend, self._markers, self._tasks), self._views)

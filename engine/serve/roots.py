@@ -1,0 +1,134 @@
+"""Roots: what a service serves, and the tables below them that it has open."""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.open import open_backend
+from tallymark.backends.options import StorageOptions
+from tallymark.engine.errors import InvalidRequest, Overloaded
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+
+_SAME = {"s3a": "s3", "s3n": "s3"}
+"""Schemes that name the same place."""
+
+TABLES_MAX = 1000
+"""Tables held open at once; those that are not in use are closed first."""
+
+
+class NotServed(InvalidRequest):
+    """The place is below no root."""
+
+
+def place_of(url: str) -> str:
+    """Return the one form of a URL or path of which there are several: ``file:/a``, ``file:///a`` and ``/a`` are
+    ``/a``, and ``s3a:`` is ``s3:``.
+
+    Raises:
+        InvalidRequest: it is relative, or could be another place than it seems to be.
+    """
+    match = _SCHEME.match(url)
+    scheme = "" if match is None else _SAME.get(match[1].lower(), match[1].lower())
+    rest = url if match is None else url[match.end() :]
+    if scheme == "file":
+        scheme, rest = "", f"/{rest.lstrip('/')}"
+    authority, path = ("//", rest.removeprefix("//")) if scheme else ("", rest.removeprefix("/"))
+    parts = path.rstrip("/").split("/")
+    is_absolute = rest.startswith("//") if scheme else rest.startswith("/")
+    if not is_absolute or any(part in ("", ".", "..") for part in parts) or not path.isprintable():
+        raise InvalidRequest(
+            f"{url!r} is not an absolute path, or a URL, without empty, '.' and '..' segments and control characters"
+        )
+    return f"{scheme}:{authority}{'/'.join(parts)}" if scheme else f"/{'/'.join(parts)}"
+
+
+class Roots:
+    """Tables, and folders of tables. Nothing outside of them is read, written or deleted."""
+
+    def __init__(self, urls: Sequence[str], options: StorageOptions | None = None) -> None:
+        """Raises InvalidRequest for a root that ``place_of`` refuses, or none."""
+        if not urls:
+            raise InvalidRequest("no root is given: name the tables to serve, or folders above them")
+        self._places = [place_of(url) for url in urls]
+        self._options = options
+
+    def open(self, place: str, *, scratch: str | None = None) -> Backend:
+        """Return the storage of a place. No I/O but to resolve symbolic links of a local table's path.
+
+        ``scratch`` is where a local disk has objects that are being put; None: Tallymark's own folder in the table.
+
+        Raises NotServed for one that is below none of the roots.
+        """
+        root = next((root for root in self._places if _is_below(place, root)), None)
+        if root is not None and not place.startswith("/"):
+            return open_backend(place, options=self._options)
+        if root is not None and _is_below(real := os.path.realpath(place), os.path.realpath(root)):
+            return open_backend(Path(real), scratch=scratch)
+        raise NotServed(f"{place} is below none of the roots that are served here")
+
+
+class Closeable(Protocol):
+    """A table that a service has open."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be closed now."""
+        ...
+
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Closeable)
+
+
+class OpenTables(Generic[T]):
+    """Open tables by their place, the least recently used first."""
+
+    def __init__(self, open_table: Callable[[str], T]) -> None:
+        self._open_table = open_table
+        self._tables: OrderedDict[str, T] = OrderedDict()
+
+    def get(self, place: str) -> T:
+        """Return the table, opened if it is not.
+
+        Raises:
+            NotServed: it is below no root.
+            Overloaded: too many tables are in use.
+        """
+        if place not in self._tables:
+            self._make_room()
+            self._tables[place] = self._open_table(place)
+        self._tables.move_to_end(place)
+        return self._tables[place]
+
+    def find(self, place: str) -> T | None:
+        return self._tables.get(place)
+
+    def drop(self, table: T) -> None:
+        """Close the table, if it is open; the next request for it opens it again."""
+        for place, each in self._tables.items():
+            if each is table:
+                del self._tables[place]
+                table.close()
+                return
+
+    def close(self) -> None:
+        while self._tables:
+            self._tables.popitem()[1].close()
+
+    def _make_room(self) -> None:
+        if len(self._tables) < TABLES_MAX:
+            return
+        idle = next((table for table in self._tables.values() if table.is_idle), None)
+        if idle is None:
+            raise Overloaded(f"{TABLES_MAX} tables are in use", retry_after_s=10.0)
+        self.drop(idle)
+
+
+def _is_below(place: str, root: str) -> bool:
+    return place == root or place.startswith(f"{root.rstrip('/')}/")
