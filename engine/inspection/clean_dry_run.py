@@ -5,7 +5,8 @@ from functools import partial
 from tallymark.backends.errors import NotPermitted
 from tallymark.engine.inspection.status import OpenInstant, read_status
 from tallymark.engine.instants.fencing import read_fences
-from tallymark.engine.instants.rollback import Ended, marked_paths
+from tallymark.engine.instants.marked import marked_in_storage
+from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.clean import CleanResult, old_fence_lists
 from tallymark.engine.maintenance.expire import find_due
@@ -42,5 +43,7 @@ async def _would_end(handle: TableHandle, found: OpenInstant) -> Ended:
         case "clean":
             return Ended(instant=instant, outcome="was cleaned", marked=0, fences=0)
         case _:
-            marked = 0 if found.decision else len(await marked_paths(handle, found.reservation))
+            marked = 0
+            if not found.decision:
+                marked = len((await marked_in_storage(handle, found.reservation, is_sealed=False)).paths)
             return Ended(instant=instant, outcome="rolled back", marked=marked, fences=0)

@@ -1,15 +1,22 @@
 """Markers of an instant that its tasks have created, with a service and directly."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import INFIX, MarkerName, path_of
-from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
 from tallymark.engine.settings import MarkerKind
+from tallymark.engine.tasks.file_name import is_file_of
+from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.summary import MarkerMode
+
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +40,42 @@ class Marked:
         return "direct" if self.direct else kind
 
 
-async def marked_in_storage(backend: Backend, instant: str, *, concurrency: int) -> Marked:
-    """Return every path that a service outside of this process has acked, or a task marked directly. To be called after
-    the seal was put; no service acks anything later.
+async def marked_in_storage(handle: TableHandle, reservation: Reservation, *, is_sealed: bool = True) -> Marked:
+    """Return every data file that the instant may have started, read from storage. To be called after the seal was put:
+    then no service outside of the writer's process acks anything later. Without a seal nothing is changed.
 
-    Raises CorruptObject for a segment that cannot be read.
+    Missing or unreadable markers are never treated as none: then the table is listed for files that carry the instant
+    in their names, in addition to the readable markers. That is logged as a warning, unless another process has rolled
+    the instant back at the same time: then its reservation is gone, too.
     """
-    loaded = await load_markers(backend, marker_folder(instant), concurrency=concurrency, ends_servers=True)
-    direct = frozenset(map(path_of, loaded.direct))
-    return Marked(batched=loaded.paths - direct, direct=direct, segments=len(loaded.segments))
+    folder, concurrency = marker_folder(reservation.instant), handle.commit_settings.concurrency
+    marked = Marked(batched=frozenset(), direct=frozenset())
+    try:
+        loaded = await load_markers(handle.backend, folder, concurrency=concurrency, ends_servers=is_sealed)
+        direct = frozenset(map(path_of, loaded.direct))
+        marked = Marked(batched=loaded.paths - direct, direct=direct, segments=len(loaded.segments))
+        # There from the beginning: without it, or if nothing is in it, markers are missing.
+        if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
+            raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
+        # A server puts its first segment soon after its claim, and a merge leaves one.
+        if loaded.is_claimed and not loaded.segments:
+            raise CorruptObject(f"{folder} has the claim of a marker server and no segment")
+    except (CorruptObject, NotFound) as error:
+        found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]
+        if await _is_open(handle, reservation):
+            _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
+        else:
+            _events.info("markers.unreadable", instant=reservation.instant, reason=error)
+        return replace(marked, batched=marked.batched | (frozenset(found) - marked.direct))
+    return marked
+
+
+async def _is_open(handle: TableHandle, reservation: Reservation) -> bool:
+    try:
+        await handle.backend.get(reservation.path)
+    except NotFound:
+        return False
+    return True
 
 
 async def directly_marked(backend: Backend, instant: str) -> frozenset[str]:

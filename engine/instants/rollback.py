@@ -4,16 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import CorruptObject, RolledBack, TableReplaced
+from tallymark.engine.errors import RolledBack, TableReplaced
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
+from tallymark.engine.instants.marked import marked_in_storage
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.markers.loading import has_markers, load_markers
-from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
+from tallymark.engine.markers.loading import has_markers
 from tallymark.engine.metrics.registry import PROCESS
-from tallymark.engine.tasks.file_name import is_file_of
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history_base import DecisionKind
 from tallymark.engine.timeline.log import new_nonce
@@ -74,7 +72,7 @@ async def roll_back(
         settings=handle.commit_settings,
     )
     await fencer.close()
-    marked = await marked_paths(handle, reservation)
+    marked = (await marked_in_storage(handle, reservation)).paths
     keep = await _held(handle, properties, marked) if kind == "archived" else ()
     fenced = await fencer.fence(marked, keep=keep)
     await drop_bookkeeping(handle, instant)
@@ -98,44 +96,6 @@ async def _held(handle: TableHandle, properties: TableProperties, paths: Collect
     for partition in {path.rpartition("/")[0] for path in paths}:
         held.update(row.file.path for row in unpack_rows(await view.block(partition), partition))
     return frozenset(held.intersection(paths))
-
-
-async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozenset[str]:
-    """Return every data file that the instant may have started, read from storage.
-
-    Missing or unreadable markers are never treated as none: then the table is listed for files that carry the instant
-    in their names, in addition to the readable markers. That is logged as a warning, unless another process has rolled
-    the instant back at the same time: then its reservation is gone, too.
-    """
-    folder = marker_folder(reservation.instant)
-    known: frozenset[str] = frozenset()
-    try:
-        loaded = await load_markers(
-            handle.backend, folder, concurrency=handle.commit_settings.concurrency, ends_servers=True
-        )
-        known = loaded.paths
-        # There from the beginning: without it, or if nothing is in it, markers are missing.
-        if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
-            raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
-        # A server puts its first segment soon after its claim, and a merge leaves one.
-        if loaded.is_claimed and not loaded.segments:
-            raise CorruptObject(f"{folder} has the claim of a marker server and no segment")
-    except (CorruptObject, NotFound) as error:
-        found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]
-        if await _is_open(handle, reservation):
-            _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
-        else:
-            _events.info("markers.unreadable", instant=reservation.instant, reason=error)
-        return known.union(found)
-    return known
-
-
-async def _is_open(handle: TableHandle, reservation: Reservation) -> bool:
-    try:
-        await handle.backend.get(reservation.path)
-    except NotFound:
-        return False
-    return True
 
 
 async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:

@@ -271,8 +271,7 @@ class WriteJob:
         if self._reservation.marker_kind == "direct":
             return Marked(batched=frozenset(), direct=await directly_marked(backend, self.instant))
         if not self._is_served_here:
-            concurrency = self._handle.commit_settings.concurrency
-            return await marked_in_storage(backend, self.instant, concurrency=concurrency)
+            return await marked_in_storage(self._handle, self._reservation)
         self._has_direct = await is_flagged(backend, self.instant)
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
         acked = await self._directory.paths()

@@ -29,6 +29,7 @@ from tests.simulation.keyed.rows import key_of, order_of
 from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
+from tests.simulation.shared.service import spread
 from tests.simulation.storage import Port
 
 ROWS = 2
@@ -250,7 +251,8 @@ def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, bac
     direct = DirectMarkers(start_soon, port, ticket, flag=DirectFlag())
     settings = ticket.settings
     wait_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
-    client = Client(scene.network, process, ticket.service, ticket.instant, wait_s=wait_s)
+    address = spread(scene, ticket.service, process.pid)
+    client = Client(scene.network, process, address, ticket.instant, wait_s=wait_s)
     background.start_soon(client.run)
     if not settings.fallback:
         return client

@@ -11,6 +11,7 @@ from tests.simulation.markers.marker_plan import MarkerPlan, draw_markers
 from tests.simulation.markers.marker_world import MarkerOutcome, run_markers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
+from tests.simulation.shared.draw import with_services
 from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_viewers
 from tests.simulation.world import Outcome
 from tests.simulation.world import run as run_tables
@@ -33,7 +34,8 @@ def draw(seed: int) -> AnyPlan:
     plan = with_replacement(random.Random(f"{seed}/replacement"), plan)
     plan = with_damage(random.Random(f"{seed}/damage"), plan)
     plan = with_halts(random.Random(f"{seed}/halts"), plan)
-    return with_keys(random.Random(f"{seed}/keys"), plan)
+    plan = with_keys(random.Random(f"{seed}/keys"), plan)
+    return with_services(random.Random(f"{seed}/services"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:
@@ -55,4 +57,4 @@ def shown(plan: AnyPlan) -> list[str]:
         settings = plan.servers[0].settings
         servers = [str(server).replace(f"settings={settings}, ", "") for server in plan.servers]
         return [f"settings of all servers: {settings}", *servers, *map(str, plan.clients), *map(str, plan.visitors)]
-    return [*map(str, plan.writers), *map(str, plan.visitors), *map(str, plan.viewers)]
+    return [*map(str, plan.writers), *map(str, plan.visitors), *map(str, plan.viewers), *map(str, plan.services)]

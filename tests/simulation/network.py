@@ -29,8 +29,8 @@ class Network:
         self._cut_until: dict[tuple[str, str], float] = {}
         self._ports = iter(range(40_000, 60_000))
 
-    def listen(self, process: Process) -> "Listener":
-        address = (process.host, next(self._ports))
+    def listen(self, process: Process, port: int = 0) -> "Listener":
+        address = (process.host, port or next(self._ports))
         listener = Listener(self, address, process)
         self._listeners[address] = listener
         process.on_death.append(listener.vanish)
@@ -38,6 +38,9 @@ class Network:
 
     def forget(self, address: tuple[str, int]) -> None:
         self._listeners.pop(address, None)
+
+    def listens(self, address: tuple[str, int]) -> bool:
+        return address in self._listeners
 
     async def dial(self, process: Process, address: tuple[str, int]) -> "Stream":
         """Connect to a listener. Raises ConnectionRefusedError; waits permanently where the hosts are cut off."""

@@ -125,6 +125,8 @@ class WriterPlan:
     """Writers that share it do the same, and only one of them is to commit."""
     matched: Literal["update", "delete some", "keep"] = "update"
     """What an upsert does where a key is there: some of its rows may delete, or it leaves out the rows."""
+    is_shared: bool = False
+    """Its tasks use the services of the plan, and not one in the driver."""
     drifts: bool = False
     """The input of a write by key has one row more when it is computed again for the tasks."""
 
@@ -192,6 +194,24 @@ class DamagePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLife:
+    """One process of a service."""
+
+    mishap: Mishap
+    """It ends with this: is killed, or continues after a while and is killed then."""
+    pause_s: float
+    """Until the next one starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePlan:
+    """A service outside of the drivers. After these lives it has one that nothing happens to."""
+
+    host: str
+    lives: tuple[ServiceLife, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     seed: int
     has_staging: bool
@@ -218,6 +238,8 @@ class Plan:
     damage: DamagePlan | None = None
     unique_in: Literal["partition", "table"] | None = None
     """The table has a record key, which occurs once there; None: it has none."""
+    services: tuple[ServicePlan, ...] = ()
+    """Services outside of the drivers."""
 
 
 def draw(seed: int) -> Plan:

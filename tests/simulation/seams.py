@@ -11,7 +11,7 @@ import trio
 from tallymark.backends import Backend
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs import changes, file_plan, lost_fills
+from tallymark.engine.jobs import changes, file_plan, lost_fills, open_job
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.rpc import server
@@ -24,6 +24,7 @@ from tests.simulation.blocking import BlockingLoop, run_blocking, wait
 from tests.simulation.network import Listener, Sockets
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
+from tests.simulation.shared.service import simulated_address
 
 T = TypeVar("T")
 
@@ -36,8 +37,8 @@ LOOKUP_BYTES = 8000
 
 @contextmanager
 def simulated_machines(scene: Scene) -> Iterator[None]:
-    async def listen(_: server.JobServer) -> list[Listener]:
-        return [scene.network.listen(current())]
+    async def listen(service: server.JobServer) -> list[Listener]:
+        return [scene.network.listen(current(), service._settings.port)]
 
     def here(_: type[WriterIdentity]) -> WriterIdentity:
         process = current()
@@ -55,6 +56,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (server, "bound_address", lambda listener: listener.address),
             (server, "raw_socket", lambda listener: listener),
             (server, "Poll", Sockets),
+            (open_job, "shared_address", partial(simulated_address, scene)),
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),

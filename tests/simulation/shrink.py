@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from tallymark.engine.settings import MarkerSettings
 from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.markers.marker_plan import ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan, ServerPlan
-from tests.simulation.plan import Mishap, Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
+from tests.simulation.plan import Mishap, Plan, ServicePlan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -25,7 +25,8 @@ KEPT = (FaultProfile, "put_s"), (Mishap, "after"), (RequestPlan, "server")
 """Fields whose default is not simpler."""
 
 PARTS: dict[type[Any], dict[str, int]] = {
-    Plan: {"writers": 0, "visitors": 0, "viewers": 0},
+    Plan: {"writers": 0, "visitors": 0, "viewers": 0, "services": 1},
+    ServicePlan: {"lives": 0},
     WriterPlan: {"tasks": 0},
     TaskPlan: {"months": 1, "attempts": 1},
     VisitorPlan: {"at_s": 1},

@@ -44,6 +44,7 @@ from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, ViewerPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
+from tests.simulation.shared.service import settings_of, start_services
 from tests.simulation.storage import Port
 from tests.simulation.viewer import follow
 from tests.table_invariants import log_head
@@ -113,6 +114,7 @@ async def _play(scene: Scene, outcome: Outcome) -> None:
 async def _act(scene: Scene, outcome: Outcome) -> None:
     if scene.plan.has_past:
         await _alone(scene, "founder", partial(_found, scene, outcome))
+    start_services(scene)
     processes = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
     processes += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
     processes += [_viewer(scene, number, plan) for number, plan in enumerate(scene.plan.viewers)]
@@ -215,7 +217,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             tasks=TASKS,
             sizing=sizing_of(plan, scene.plan),
             **key_options(plan, scene.plan),
-            service=ServiceSettings(host=process.host),
+            service=settings_of(scene, process.pid) if plan.is_shared else ServiceSettings(host=process.host),
         ) as job:
             scene.preparing.discard(process)
             if job.committed is not None:

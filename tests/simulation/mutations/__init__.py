@@ -14,6 +14,7 @@ from tests.simulation.mutations import (
     reading,
     rolling_back,
     segments,
+    shared,
     writing,
 )
 
@@ -34,6 +35,7 @@ GROUPS = (
     lives.LIVES,
     lives.DAMAGE,
     changing.CHANGES,
+    shared.SHARED,
 )
 """All mutations, by the part of the protocol that they break."""
 

@@ -6,7 +6,7 @@ import anyio
 
 from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import CorruptObject, TallymarkError
-from tallymark.engine.instants import fencing, rollback
+from tallymark.engine.instants import fencing, marked
 from tallymark.engine.jobs import open_job
 from tallymark.engine.maintenance.checkpoint import checkpoint_due
 from tallymark.engine.markers import loading, segment
@@ -101,18 +101,18 @@ def _decode_empty(data, *, source, rewritten=False):
 
 
 @DAMAGE.function(loading.load_markers, where.has_damage)
-async def _unclaimed(backend, folder, *, concurrency):
+async def _unclaimed(backend, folder, **named):
     """A claim without a segment counts as no markers. So what a dead writer has left stays."""
-    loaded = await _load(backend, folder, concurrency=concurrency)
+    loaded = await _load(backend, folder, **named)
     loaded.is_claimed = False
     return loaded
 
 
-@DAMAGE.function(rollback.marked_paths, where.has_damage)
-async def _known_paths(handle, reservation):
+@DAMAGE.function(marked.marked_in_storage, where.has_damage)
+async def _known_paths(handle, reservation, **named):
     """The table is not listed where markers are missing or unreadable. So what a dead writer has left stays."""
     try:
         loaded = await _load(handle.backend, segment.marker_folder(reservation.instant), concurrency=8)
     except CorruptObject:
-        return frozenset()
-    return loaded.paths
+        return marked.Marked(batched=frozenset(), direct=frozenset())
+    return marked.Marked(batched=loaded.paths, direct=frozenset())

@@ -7,6 +7,7 @@ import anyio
 from tallymark.engine.instants import rollback
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
+from tallymark.engine.instants.marked import marked_in_storage
 from tallymark.engine.maintenance import recovery
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
@@ -36,7 +37,7 @@ def _fencer(handle, properties, instant):
 async def _fence_marked(handle, properties, reservation, **named):
     fencer = _fencer(handle, properties, reservation.instant)
     await fencer.close()
-    marked = await rollback.marked_paths(handle, reservation)
+    marked = (await marked_in_storage(handle, reservation)).paths
     await fencer.fence(marked, keep=())
     return marked
 
@@ -70,7 +71,7 @@ async def _forget_first(handle, properties, reservation, **named):
         return rollback.Ended(instant=instant, outcome="was committed", marked=0, fences=0)
     fencer = _fencer(handle, properties, instant)
     await fencer.close()
-    marked = await rollback.marked_paths(handle, reservation)
+    marked = (await marked_in_storage(handle, reservation)).paths
     await drop_bookkeeping(handle, instant)
     fenced = await fencer.fence(marked, keep=())
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))

@@ -131,7 +131,7 @@ async def _delete_unread(merge, run):
 
 
 @SEGMENTS.function(loading.load_markers)
-async def _list_once(backend, folder, *, concurrency):
+async def _list_once(backend, folder, *, concurrency, ends_servers=False):
     """A load of the markers lists once. So a merge moves markers to a name that the listing has already passed."""
     loaded = LoadedMarkers()
     listing = [entry.path async for entry in backend.list(folder) if loading.is_marker_object(folder, entry.path)]

@@ -1,0 +1,199 @@
+"""Jobs whose markers are taken outside of their driver: what was acked is found at the end, and nothing is acked later."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tallymark.backends import Backend
+from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed, TallymarkError
+from tallymark.engine.jobs import open_job
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.markers.engine import MarkerEngine
+from tallymark.engine.rpc.handshake import ServiceAddress, job_name
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.serve.job_table import JobTable
+from tallymark.engine.settings import MarkerSettings, SharedServiceSettings, ViewSettings
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.views.block import unpack_rows
+from tests.engine.jobs.scene import Store, begin, committed, flights, name_of, publish, table
+from tests.support.faulty import FaultyBackend, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+
+SHARED = SharedServiceSettings(url="http://127.0.0.1:26755")
+MARKERS = MarkerSettings(interval_s=0.001, segment_count_max=3, merge_freed_min=1)
+
+
+@pytest.fixture(autouse=True)
+def key_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver gets its key without a service: the tests ask the tables themselves."""
+
+    async def address(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
+        return ServiceAddress("127.0.0.1", 1, bytes(32), job_name(instant, url))
+
+    monkeypatch.setattr(open_job, "shared_address", address)
+
+
+@pytest.fixture(params=[True, False], ids=["staging", "no_staging"])
+def store(request: pytest.FixtureRequest) -> Store:
+    return Store(has_staging=request.param)
+
+
+@asynccontextmanager
+async def serving(backend: Backend) -> AsyncIterator[JobTable]:
+    async with anyio.create_task_group() as tasks:
+        yield JobTable(backend, MarkerEngine(backend, MARKERS, tasks), ViewSettings())
+        tasks.cancel_scope.cancel()
+
+
+def shared_job(backend: Backend, mode: str = "append", **named: Any) -> Any:
+    return begin(backend, mode, markers=MarkerSettings(), service=SHARED, **named)
+
+
+async def mark(service: JobTable, instant: str, *paths: str) -> None:
+    """Raises what the request is answered with."""
+    found: list[object] = []
+
+    async def settle(outcomes: Sequence[tuple[CreateMarkers, object]]) -> None:
+        found.extend(outcome for _, outcome in outcomes)
+
+    await service.create_markers(instant, [CreateMarkers(1, paths, "CREATE")], settle)
+    [outcome] = found
+    if isinstance(outcome, TallymarkError):
+        raise outcome
+
+
+def path_of(job: WriteJob, month: int, task: int = 0) -> str:
+    return f"month={month}/{name_of(job, task=task)}"
+
+
+def report(job: WriteJob, backend: Backend, *paths: str, task: int = 0) -> TaskReport:
+    files = [publish(job.ticket, backend, path, flights({1: 1})) for path in paths]
+    return TaskReport(instant=job.instant, task=task, attempt=0, files=tuple(files))
+
+
+def markers_left(store: Store) -> list[str]:
+    return [path for path in store.stored if path.startswith(".hoodie/.temp/")]
+
+
+@on_both_loops
+async def test_a_commit_finds_what_two_services_and_their_successors_have_acked(store):
+    backend = store.backend
+    async with serving(backend) as one, serving(backend) as other, shared_job(backend) as job:
+        paths = [path_of(job, 1, task) for task in range(12)]
+        lost = [path_of(job, 2, task) for task in range(3)]
+        for number, path in enumerate([*paths, *lost]):
+            await mark((one, other)[number % 2], job.instant, path)
+            if number == 7:
+                async with serving(backend) as successor:
+                    await mark(successor, job.instant, path, path_of(job, 3))
+        for path in lost:
+            publish(job.ticket, backend, path, flights({2: 1}))
+        result = await job.commit([report(job, backend, *paths)])
+    assert (result.markers, result.direct_markers, result.marker_mode) == (16, 0, "batched")
+    assert store.committed_files == {*paths}
+    store.check_only_commits_are_left()
+    assert markers_left(store) == []
+
+
+@pytest.mark.parametrize("ends_by", ["commit", "rollback"])
+@on_both_loops
+async def test_nothing_is_acked_once_the_markers_are_read_and_nothing_is_left_of_a_late_request(store, ends_by):
+    backend = store.backend
+    async with serving(backend) as one, serving(backend) as other:
+        async with shared_job(backend) as job:
+            marked = path_of(job, 1)
+            await mark(one, job.instant, marked)
+            reported = report(job, backend, marked)
+            if ends_by == "commit":
+                await job._prepared([reported], reported.files)
+                for service in (one, other):
+                    with pytest.raises(Sealed, match="takes no more markers"):
+                        await mark(service, job.instant, path_of(job, 2))
+                await job.commit([reported])
+        for service in (one, other):
+            with pytest.raises(Sealed, match="takes no more markers"):
+                await mark(service, job.instant, path_of(job, 3))
+        assert markers_left(store) == []
+        store.check_only_commits_are_left()
+
+
+@on_virtual_time
+async def test_a_claim_that_lands_after_the_end_acks_nothing_and_goes():
+    store = Store(has_staging=True)
+    slowly = FaultyBackend(store.backend, slow("put_new", 5.0, "*/SERVER*"))
+    async with serving(slowly) as service, anyio.create_task_group() as tasks:
+        async with shared_job(store.backend) as job:
+
+            async def late() -> None:
+                with pytest.raises(Sealed):
+                    await mark(service, job.instant, path_of(job, 1))
+
+            tasks.start_soon(late)
+            await anyio.sleep(1.0)
+            await job.commit([])
+        await anyio.sleep(20.0)
+        assert markers_left(store) == []
+
+
+@on_both_loops
+async def test_an_instant_that_another_writer_has_rolled_back_gets_no_markers(store):
+    backend = store.backend
+    async with serving(backend) as service:
+        with pytest.raises(RolledBack):
+            async with shared_job(backend) as job:
+                marked = path_of(job, 1)
+                await mark(service, job.instant, marked)
+                publish(job.ticket, backend, marked, flights({1: 1}))
+                await table(backend).rollback(job.instant)
+                with pytest.raises(Sealed):
+                    await mark(service, job.instant, path_of(job, 2))
+                await job.commit([])
+        assert store.committed_files == set()
+        assert markers_left(store) == []
+
+
+@on_both_loops
+async def test_only_files_of_the_instant_are_marked_and_only_of_one_that_was_reserved(store):
+    backend = store.backend
+    await committed(backend)
+    async with serving(backend) as service, shared_job(backend) as job:
+        with pytest.raises(InvalidRequest, match="not a data file of instant"):
+            await mark(service, job.instant, "month=1/of-another-job.parquet")
+        for instant in ("20200101000000000", store.commits[0]["instant"]):
+            with pytest.raises(Sealed):
+                await mark(service, instant, path_of(job, 1))
+        assert not [path for path in markers_left(store) if job.instant not in path]
+
+
+@on_both_loops
+async def test_lookups_are_answered_as_of_the_position_of_each_job(store):
+    backend = store.backend
+    await committed(backend, months={1: 3})
+    async with serving(backend) as service, shared_job(backend) as early:
+        await committed(backend, months={1: 2})
+        async with shared_job(backend) as late:
+            found = {}
+            for job in (early, late, early, late):
+                ticket = job.ticket
+                block_of = await service.look_up(job.instant, ticket.base, ticket.base_hash)
+                rows = unpack_rows(await block_of("month=1"), "month=1")
+                found[job.instant] = sum(row.file.rows for row in rows if row.added_at <= ticket.base)
+                assert service.cached_blocks(job.instant, ticket.base, ticket.base_hash, ["month=1"]) is not None
+            assert found == {early.instant: 3, late.instant: 5}
+            with pytest.raises(InvalidRequest, match="one of another log"):
+                await service.look_up(early.instant, early.ticket.base, "another")
+
+
+@on_virtual_time
+async def test_an_ack_costs_a_put_and_a_look_at_the_claim():
+    store = Store(has_staging=True)
+    storage = FaultyBackend(store.backend)
+    async with serving(storage) as service, shared_job(store.backend) as job:
+        await mark(service, job.instant, path_of(job, 1, 0))
+        before = len(storage.calls)
+        await mark(service, job.instant, path_of(job, 1, 1))
+        calls = [(call.verb, call.paths[0].rpartition("/")[2]) for call in storage.calls[before:]]
+        assert calls == [("put_new", "MARKERS1073741825"), ("get", "SERVER1024")]
