@@ -197,7 +197,7 @@ for each in SPARKS:
 @nox.session(name="spark-connect")
 def spark_connect(session: nox.Session) -> None:
     """Write and read by a client of Spark Connect, which needs gRPC and a process of its own."""
-    install(session, "-e", ".[pyspark]", "pyspark[connect]", "pytest", "hypothesis", "duckdb", "hudi", "moto[server]")
+    install(session, "-e", ".[pyspark,serve]", "pyspark[connect]", "pytest", "hypothesis", "duckdb", "hudi", "moto[server]")
     session.run("pytest", *(session.posargs or ("tests/connect",)), env=java(session))
 
 

@@ -307,6 +307,9 @@ class JobServiceSettings:
     """Time limit for a driver to send the whole of a request that it has begun."""
     request_bytes: int = 32 * 1024
     """Largest request of a driver, with its head."""
+    drain_s: float = 3.0
+    """Time between SIGTERM, from when on ``/readyz`` fails, and the end: in it a balancer notices that requests have to
+    go elsewhere."""
 
     def __post_init__(self) -> None:
         _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
@@ -323,6 +326,7 @@ class JobServiceSettings:
         _check_at_least(1, "driver_count", self.driver_count)
         _check_above_zero("request_timeout_s", self.request_timeout_s)
         _check_at_least(1024, "request_bytes", self.request_bytes)
+        _check_not_negative("drain_s", self.drain_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

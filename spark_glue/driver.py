@@ -1,11 +1,12 @@
 """Listening address of the driver's service and its name for executors, from Spark's own settings."""
 
+import os
 from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.settings import ServiceSettings
+from tallymark.engine.settings import ServiceSettings, SharedServiceSettings
 from tallymark.spark_glue.session import is_connected
 
 LOOPBACK = "127.0.0.1"
@@ -16,12 +17,22 @@ port. It is not ``spark.driver.port``, which is Spark's own; one driver then run
 """
 
 
-def service_settings(session: SparkSession) -> ServiceSettings:
+SHARED = "spark.tallymark.service.url"
+"""Setting with the URL of the service that ``tallymark serve`` runs. Without it the environment variable
+``TALLYMARK_SERVICE`` of the driver counts.
+"""
+
+
+def service_settings(session: SparkSession) -> ServiceSettings | SharedServiceSettings:
     """Return the service settings by the session's.
 
     Raises:
-        InvalidRequest: the port is invalid.
+        InvalidRequest: the port or the URL is invalid.
     """
+    url = session.conf.get(SHARED, None)
+    shared = SharedServiceSettings(url=url) if url else SharedServiceSettings.of_environment(os.environ)
+    if shared is not None:
+        return shared
     if is_connected(session):
         return ServiceSettings()  # tasks put their own markers
     return of_settings(session.sparkContext.master or "", session.sparkContext.getConf().get)

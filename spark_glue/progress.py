@@ -73,7 +73,7 @@ class _Watch:
             files=files,
             rows=rows,
             bytes=size,
-            markers=None if self._job.ticket.marker_kind == "direct" else self._job.marker_count,
+            markers=self._job.marker_count,
             seconds=time.monotonic() - self._started,
         )
 

@@ -4,7 +4,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.settings import MarkerKind, MarkerSettings
+from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, SharedServiceSettings
 
 
 def is_connected(part: DataFrame | SparkSession) -> bool:
@@ -30,18 +30,23 @@ def _has_ended(session: SparkSession) -> bool:
         return True
 
 
-def marker_settings(session: SparkSession, asked: MarkerKind | MarkerSettings | None) -> MarkerSettings:
-    """Return the requested settings; by default batched, and direct where tasks cannot reach this process.
+def marker_settings(
+    session: SparkSession,
+    asked: MarkerKind | MarkerSettings | None,
+    service: ServiceSettings | SharedServiceSettings,
+) -> MarkerSettings:
+    """Return the requested settings; by default batched, and direct where tasks cannot reach the service.
 
     Raises:
-        InvalidRequest: batched markers over Spark Connect.
+        InvalidRequest: batched markers over Spark Connect, by a service in this process.
     """
     settings = MarkerSettings(kind=asked) if isinstance(asked, str) else asked
-    if not is_connected(session):
+    if not is_connected(session) or isinstance(service, SharedServiceSettings):
         return settings or MarkerSettings()
     if settings is not None and settings.kind == "batched":
         raise InvalidRequest(
             "markers='batched' needs tasks to reach this process, and those of Spark Connect cannot; "
-            "leave markers out, or say markers='direct'"
+            "leave markers out, say markers='direct', or name a service outside of this process: "
+            "service=SharedServiceSettings(url=...)"
         )
     return settings or MarkerSettings(kind="direct")

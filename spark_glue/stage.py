@@ -15,6 +15,7 @@ from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.bootstrap import begun
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.routing import Tasks
+from tallymark.spark_glue.session import is_connected
 from tallymark.spark_glue.written import Written
 
 REPORT_SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])
@@ -55,9 +56,10 @@ def _sent(
     """Yield the task with its ticket, ready to travel.
 
     A ticket with the key to the job's service travels in a broadcast, which Spark writes to a file of its own: py4j
-    logs whatever else the driver sends to the JVM at level DEBUG.
+    logs whatever else the driver sends to the JVM at level DEBUG. Spark Connect has no broadcasts: there it is part of
+    the task.
     """
-    if ticket.service is None:
+    if ticket.service is None or is_connected(df.sparkSession):
         yield begun(functools.partial(task, ticket))
         return
     broadcast = df.sparkSession.sparkContext.broadcast(ticket)

@@ -20,6 +20,7 @@ from tallymark.engine.settings import (
     MarkerKind,
     MarkerSettings,
     ServiceSettings,
+    SharedServiceSettings,
     SizingSettings,
     TaskSettings,
     ViewSettings,
@@ -50,7 +51,7 @@ def write(
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
     sizing: SizingSettings | None = DEFAULT_SIZING,
-    service: ServiceSettings | None = None,
+    service: ServiceSettings | SharedServiceSettings | None = None,
     views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
@@ -112,15 +113,16 @@ def write(
     with start_blocking_portal("trio") as portal:
         changes = _checked_changes(portal, df, table, mode, request) if mode in ("upsert", "delete") else None
         target = _catalog_target(portal, session, table, schema, catalog_table, request)
+        served_by = service or service_settings(session)
 
         def run() -> tuple[WriteJob, WriteResult]:
             write_job = table.write(
                 schema=schema,
                 mode=mode,
-                markers=marker_settings(session, markers),
+                markers=marker_settings(session, markers, served_by),
                 tasks=tasks,
                 sizing=sizing,
-                service=service or service_settings(session),
+                service=served_by,
                 **request,
             )
             tag = f"tallymark-write-{secrets.token_hex(8)}"

@@ -124,9 +124,9 @@ class WriteJob:
         return self._committed
 
     @property
-    def marker_count(self) -> int:
-        """Markers that the job's service has acked so far."""
-        return self._directory.durable_count
+    def marker_count(self) -> int | None:
+        """Markers that the job's service has acked so far; None where it is not in this process."""
+        return self._directory.durable_count if self._is_served_here else None
 
     async def look_up(self, keys: Iterable[KeyReport] = ()) -> tuple[Lookup, ...]:
         """Return the lookups by which ``locate_task`` finds the rows of the table to change; none where it has none.

@@ -7,6 +7,8 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
+import anyio
+
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.rpc.handshake import ServiceAddress, job_name
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
@@ -18,13 +20,20 @@ class JobRoutes:
     """Answers requests of drivers."""
 
     def __init__(
-        self, tables: JobTables, address: Callable[[str], ServiceAddress], *, advertised_host: str | None
+        self,
+        tables: JobTables,
+        address: Callable[[str], ServiceAddress],
+        ending: anyio.Event,
+        *,
+        advertised_host: str | None,
     ) -> None:
-        """``address`` returns how tasks connect to the service for a job, by its name."""
+        """``address`` returns how tasks connect to the service for a job, by its name. ``ending`` is set when it is
+        about to end.
+        """
         self._tables = tables
         self._address = address
         self._advertised_host = advertised_host
-        self.is_ending = False
+        self._ending = ending
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         return await answered(self._answer(request))
@@ -36,7 +45,7 @@ class JobRoutes:
                 return self._key_of(given_one(given, "table"), given_one(given, "instant"))
             case "GET", "/livez":
                 return HttpResponse(HTTPStatus.OK, b"the service runs\n")
-            case "GET", "/readyz" if self.is_ending:
+            case "GET", "/readyz" if self._ending.is_set():
                 return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, b"the service is about to end\n")
             case "GET", "/readyz":
                 return HttpResponse(HTTPStatus.OK, b"the service takes requests\n")

@@ -68,18 +68,11 @@ async def serve_jobs(
             host=settings.host, port=settings.task_port, connection_count=settings.connection_count
         )
         server = JobServer(secret, tasks_settings, tables)
-        routes = JobRoutes(tables, server.address, advertised_host=settings.advertised_host)
+        routes = JobRoutes(tables, server.address, ending or anyio.Event(), advertised_host=settings.advertised_host)
         try:
             async with http_listeners(settings.host, settings.port, settings="JobServiceSettings") as listeners:
                 await tasks.start(server.run)
                 task_status.started(bound_address(listeners[0]))
-                if ending is not None:
-                    tasks.start_soon(_end_when, ending, routes)
                 await serve_http(listeners, _DriverLimits(settings), routes)
         finally:
             tables.close()
-
-
-async def _end_when(ending: anyio.Event, routes: JobRoutes) -> None:
-    await ending.wait()
-    routes.is_ending = True

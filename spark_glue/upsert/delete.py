@@ -16,7 +16,14 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.jobs.request import check_where
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
+from tallymark.engine.settings import (
+    MarkerKind,
+    MarkerSettings,
+    ServiceSettings,
+    SharedServiceSettings,
+    SizingSettings,
+    TaskSettings,
+)
 from tallymark.engine.sizing.task_plan import decode_task_plan
 from tallymark.engine.table import open_table
 from tallymark.engine.tasks.report import TaskReport
@@ -47,7 +54,7 @@ def delete(
     purge: bool = False,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
-    service: ServiceSettings | None = None,
+    service: ServiceSettings | SharedServiceSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
     attempts: int = ATTEMPTS,
@@ -70,6 +77,7 @@ def delete(
     check_where(where)
     check_attempts(attempts)
     table = open_table(url, options=storage_options(spark, url, options))
+    served_by = service or service_settings(spark)
     with start_blocking_portal("trio") as portal:
 
         def run() -> WriteResult:
@@ -78,9 +86,9 @@ def delete(
                 where=where,
                 txn=txn,
                 only_partitions=only_partitions,
-                markers=marker_settings(spark, markers),
+                markers=marker_settings(spark, markers, served_by),
                 tasks=tasks,
-                service=service or service_settings(spark),
+                service=served_by,
             )
             tag = f"tallymark-delete-{secrets.token_hex(8)}"
             wanted = False if is_connected(spark) else progress

@@ -36,6 +36,7 @@ from tallymark.engine.settings import CommitSettings as CommitSettings
 from tallymark.engine.settings import LeaseSettings as LeaseSettings
 from tallymark.engine.settings import MarkerSettings as MarkerSettings
 from tallymark.engine.settings import ServiceSettings as ServiceSettings
+from tallymark.engine.settings import SharedServiceSettings as SharedServiceSettings
 from tallymark.engine.settings import SizingSettings as SizingSettings
 from tallymark.engine.settings import TaskSettings as TaskSettings
 from tallymark.engine.settings import ViewSettings as ViewSettings

@@ -1,6 +1,7 @@
 """``tallymark serve`` as a process: it says where it listens, and ends when it is told to."""
 
 import http.client
+import json
 import signal
 import subprocess
 import sys
@@ -15,31 +16,38 @@ from click.testing import CliRunner
 
 from tallymark.backends.local import LocalBackend
 from tallymark.cli import main
+from tests.engine.rpc.serving import until
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import FOLDER, marker
 
+FREE_PORTS = ("--port", "0", "--task-port", "0", "--hudi-port", "0")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--hudi-port", "0", *arguments]
+def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    """Yield the process, and the ports for drivers and for Hudi's writers."""
+    command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", *FREE_PORTS, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line.startswith("Markers for Hudi at 127.0.0.1:"), process.stderr and process.stderr.read()
-            yield process, int(line.partition("127.0.0.1:")[2].partition(",")[0])
+            lines = [process.stdout.readline() for _ in range(3)]
+            assert lines[0].startswith("Jobs at http://127.0.0.1:"), process.stderr and process.stderr.read()
+            assert lines[1].startswith("Markers for Hudi at 127.0.0.1:")
+            drivers, hudi = (int(line.rpartition(":")[2]) for line in lines[:2])
+            yield process, drivers, hudi
         finally:
             process.kill()
 
 
 def ask(port: int, root: Path, number: int) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        folder, name = quote(f"{root}/{FOLDER}"), quote(marker(number))
-        connection.request("POST", f"/v1/hoodie/marker/create?markerdirpath={folder}&markername={name}")
-        return connection.getresponse().read()
-    finally:
-        connection.close()
+    folder, name = quote(f"{root}/{FOLDER}"), quote(marker(number))
+    return request(port, "POST", f"/v1/hoodie/marker/create?markerdirpath={folder}&markername={name}")[1]
 
 
 async def prepare(root: Path) -> None:
@@ -50,17 +58,59 @@ async def prepare(root: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_told_to_end(tmp_path, number):
     anyio.run(prepare, tmp_path)
-    with serving("--root", str(tmp_path)) as (process, port):
+    with serving("--root", str(tmp_path), "--drain-s", "0.1") as (process, _, port):
         assert ask(port, tmp_path, 1) == b"true"
         process.send_signal(number)
         said, errors = process.communicate(timeout=60)
         assert (process.returncode, said, errors) == (0, "Ended.\n", "")
 
 
+def test_a_probe_fails_before_the_service_ends(tmp_path):
+    with serving("--root", str(tmp_path), "--drain-s", "600") as (process, port, _):
+        assert probe(port) == 200
+        process.send_signal(signal.SIGTERM)
+        anyio.run(until, lambda: probe(port) != 200)
+        assert probe(port) == 503
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_job_of_one_service_goes_on_at_another_that_has_its_secret(tmp_path, state):
+    lake = tmp_path / "lake"
+    with serving("--root", str(lake)) as (_, first, _), serving("--root", str(lake)) as (_, second, _):
+        keys = [key_of(port, f"{lake}/flights") for port in (first, second)]
+    with serving("--root", str(lake)) as (_, third, _):
+        keys.append(key_of(third, f"{lake}/flights"))
+    with serving("--root", str(lake), "--secret", str(tmp_path / "another")) as (_, other, _):
+        assert key_of(other, f"{lake}/flights") not in keys
+    assert len({*keys}) == 1
+    assert (state / "tallymark" / "serve.secret").stat().st_mode & 0o777 == 0o600
+
+
+def probe(port: int) -> int:
+    return request(port, "GET", "/readyz")[0]
+
+
+def key_of(port: int, table: str) -> str:
+    status, body = request(port, "POST", f"/v1/jobs?table={quote(table)}&instant={INSTANT}")
+    assert status == 200, body
+    return str(json.loads(body)["key"])
+
+
+def request(port: int, method: str, target: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, target)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
 def test_what_was_acked_by_servers_that_were_killed_is_there(tmp_path):
     anyio.run(prepare, tmp_path)
     for number in range(3):
-        with serving("--root", str(tmp_path)) as (process, port):
+        with serving("--root", str(tmp_path)) as (process, _, port):
             assert ask(port, tmp_path, number) == b"true"
             process.kill()
     text = b"".join(path.read_bytes() for path in (tmp_path / FOLDER).glob("MARKERS[0-9]*")).decode()
@@ -76,6 +126,8 @@ def test_what_was_acked_by_servers_that_were_killed_is_there(tmp_path):
         (["--root", "/data", "--hudi-host", "0.0.0.0"], 1, "unless networks says who is served"),
         (["--root", "/data", "--hudi-network", "10.1"], 1, "networks holds networks, such as '10.1.0.0/16'"),
         (["--root", "/data", "--hudi-views", "here"], 1, "views is host:port"),
+        (["--root", "/data", "--host", "0.0.0.0"], 1, "host is an address of this machine alone"),
+        (["--root", "/data", "--secret", "/dev/null", *FREE_PORTS], 1, "others may read this secret"),
         (["--root", "/data", "--hudi-host", "192.0.2.1", "--hudi-network", "10.0.0.0/8"], 1, "cannot listen on"),
     ],
 )

@@ -17,7 +17,8 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
-from tallymark import InvalidRequest, JobFailed, SizingSettings
+from tallymark import InvalidRequest, JobFailed, SharedServiceSettings, SizingSettings
+from tests.cli.test_serve import serving
 from tests.support.jars import java
 from tests.support.spark import WARNINGS
 from tests.support.storage import exactly_the_committed_files
@@ -165,6 +166,31 @@ def test_a_job_that_fails_says_why_in_one_line_and_leaves_nothing(spark: SparkSe
         tallymark.write(failing(rows(spark), refuse), tmp_path / "t", mode="append")
     assert str(failed.value) == "Spark gave up on a task: ValueError: no such row"
     assert exactly_the_committed_files(tmp_path / "t") == before
+
+
+@pytest.mark.parametrize("named_by", ["conf", "argument", "environment"])
+def test_a_service_outside_of_this_process_takes_the_markers_of_its_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_by: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lake = tmp_path / "lake"
+    with serving("--root", str(lake)) as (_, port, _):
+        url, service = f"http://127.0.0.1:{port}", None
+        if named_by == "conf":
+            spark.conf.set("spark.tallymark.service.url", url)
+        elif named_by == "environment":
+            monkeypatch.setenv("TALLYMARK_SERVICE", url)
+        else:
+            service = SharedServiceSettings(url=url)
+        try:
+            for number in range(2):
+                df = rows(spark)
+                result = tallymark.write(df, lake / "t", mode="append", partition_by=["part"], service=service)
+                assert (result.rows, result.marker_mode, result.direct_markers) == (60, "batched", 0), number
+        finally:
+            spark.conf.unset("spark.tallymark.service.url")
+    assert len(found(spark, lake / "t")) == 120
+    exactly_the_committed_files(lake / "t")
 
 
 def test_markers_by_a_service_that_tasks_cannot_reach_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "both twins of a task succeed": writers.second_success,
     "a task dies after its success": writers.success_of_the_dead,
     "a task cannot reach its service, and marks its files itself": writers.fell_back,
+    "a service outside the driver dies and starts again": requests.counted("service started again"),
     "a flag of direct markers lands when its job has put the seal": writers.flag_too_late,
     "a zombie finds its name fenced": writers.zombie_fenced,
     "a zombie finds its staging closed": writers.zombie_without_staging,

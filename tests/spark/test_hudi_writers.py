@@ -81,7 +81,8 @@ def settings_of_the_guide(port: int) -> list[str]:
 
 
 def start(root: Path, port: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve"]
+    command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--port", "0"]
+    command += ["--task-port", "0", "--secret", str(root.parent / "secret")]
     return subprocess.Popen([*command, "--root", str(root), "--hudi-port", str(port)], stdout=subprocess.DEVNULL)
 
 

@@ -1,17 +1,18 @@
-"""``tallymark serve``: a service for programs other than the tasks of a job."""
+"""``tallymark serve``: a service for jobs whose tasks cannot reach their driver, and for Hudi's own writers."""
 
 import signal
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 
 import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.cli.asking import failing_plainly
 from tallymark.cli.storage import storage_option
-from tallymark.engine.settings import HudiServiceSettings
+from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings
 
-_DEFAULTS = HudiServiceSettings()
+_JOBS, _HUDI = JobServiceSettings(), HudiServiceSettings()
+_PORT = click.IntRange(0, 65535)
 
 
 @click.command()
@@ -23,11 +24,30 @@ _DEFAULTS = HudiServiceSettings()
     metavar="URL",
     help="A table, or a folder of tables, that is served; repeatable. Nothing else is touched.",
 )
-@click.option("--hudi-host", default=_DEFAULTS.host, show_default=True, help="Address that Hudi's writers connect to.")
+@click.option("--host", default=_JOBS.host, show_default=True, help="Address that drivers and tasks connect to.")
+@click.option("--port", type=_PORT, default=_JOBS.port, show_default=True, help="Port for drivers; 0 takes a free one.")
+@click.option(
+    "--task-port", type=_PORT, default=_JOBS.task_port, show_default=True, help="Port for tasks; 0 takes a free one."
+)
+@click.option("--advertised-host", help="Address that tasks connect to, where it is not the one that drivers use.")
+@click.option(
+    "--secret",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File from which the keys of jobs are derived, the same for all services of these roots. It is created if it "
+    "does not exist; by default in the user's folder for state.",
+)
+@click.option(
+    "--drain-s",
+    type=float,
+    default=_JOBS.drain_s,
+    show_default=True,
+    help="Seconds between SIGTERM, when /readyz begins to fail, and the end.",
+)
+@click.option("--hudi-host", default=_HUDI.host, show_default=True, help="Address that Hudi's writers connect to.")
 @click.option(
     "--hudi-port",
-    type=click.IntRange(0, 65535),
-    default=_DEFAULTS.port,
+    type=_PORT,
+    default=_HUDI.port,
     show_default=True,
     help="Port that they connect to; 0 takes a free one.",
 )
@@ -48,34 +68,55 @@ _DEFAULTS = HudiServiceSettings()
 @storage_option("the roots do")
 def serve(
     roots: Sequence[str],
+    host: str,
+    port: int,
+    task_port: int,
+    advertised_host: str | None,
+    secret: Path | None,
+    drain_s: float,
     hudi_host: str,
     hudi_port: int,
     networks: Sequence[str],
     views: str | None,
     options: StorageOptions,
 ) -> None:
-    """Take markers for Hudi's own writers until SIGTERM or SIGINT.
+    """Serve markers and lookups to jobs, and markers to Hudi's own writers, until SIGTERM or SIGINT.
 
-    It holds no truth: end it at any moment, start it again, run two of one table. The guide "Hudi on Tallymark's
-    markers" says what to set in Hudi.
+    It holds no truth: end it at any moment, start it again, run two of one table. The guide "A service outside the
+    driver" says how jobs name it, and "Hudi on Tallymark's markers" what to set in Hudi.
     """
     import anyio
 
     with failing_plainly(as_json=False):
-        settings = HudiServiceSettings(host=hudi_host, port=hudi_port, networks=tuple(networks), views=views)
-        anyio.run(_serve, roots, settings, options, backend="trio")
+        jobs = JobServiceSettings(
+            host=host, port=port, task_port=task_port, advertised_host=advertised_host, drain_s=drain_s
+        )
+        hudi = HudiServiceSettings(host=hudi_host, port=hudi_port, networks=tuple(networks), views=views)
+        anyio.run(_serve, roots, options, jobs, secret, hudi, backend="trio")
 
 
-async def _serve(roots: Sequence[str], settings: HudiServiceSettings, options: StorageOptions) -> None:
+async def _serve(
+    roots: Sequence[str],
+    options: StorageOptions,
+    jobs: JobServiceSettings,
+    secret: Path | None,
+    hudi: HudiServiceSettings,
+) -> None:
     import anyio
 
-    from tallymark.engine.background import background_tasks
-    from tallymark.engine.serve.hudi_service import serve_hudi
+    from tallymark.engine.serve.secret_file import default_path, read_or_create
+    from tallymark.engine.serve.service import Service, serving
 
+    service = Service(
+        roots=roots, options=options, jobs=jobs, hudi=hudi, secret=read_or_create(secret or default_path())
+    )
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with background_tasks() as tasks:
-            host, port = await tasks.start(partial(serve_hudi, roots, settings, options=options))
-            click.echo(f"Markers for Hudi at {host}:{port}, for tables below {', '.join(roots)}.")
-            async for _ in signals:
-                break
+        async with serving(service) as served:
+            click.echo(f"Jobs at http://{served.jobs}")
+            click.echo(f"Markers for Hudi at {served.hudi}")
+            click.echo(f"Tables below {', '.join(roots)}")
+            if await anext(signals) == signal.SIGTERM:
+                served.ending.set()
+                with anyio.move_on_after(jobs.drain_s):
+                    await anext(signals)
     click.echo("Ended.")

@@ -1,4 +1,4 @@
-"""Jobs whose markers are taken outside of their driver: what was acked is found at the end, and nothing is acked later."""
+"""Jobs whose markers are taken outside of their driver: what was acked is found, and nothing is acked too late."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -142,14 +142,14 @@ async def test_a_claim_that_lands_after_the_end_acks_nothing_and_goes():
 async def test_an_instant_that_another_writer_has_rolled_back_gets_no_markers(store):
     backend = store.backend
     async with serving(backend) as service:
-        with pytest.raises(RolledBack):
-            async with shared_job(backend) as job:
-                marked = path_of(job, 1)
-                await mark(service, job.instant, marked)
-                publish(job.ticket, backend, marked, flights({1: 1}))
-                await table(backend).rollback(job.instant)
-                with pytest.raises(Sealed):
-                    await mark(service, job.instant, path_of(job, 2))
+        async with shared_job(backend) as job:
+            marked = path_of(job, 1)
+            await mark(service, job.instant, marked)
+            publish(job.ticket, backend, marked, flights({1: 1}))
+            await table(backend).rollback(job.instant)
+            with pytest.raises(Sealed):
+                await mark(service, job.instant, path_of(job, 2))
+            with pytest.raises(RolledBack):
                 await job.commit([])
         assert store.committed_files == set()
         assert markers_left(store) == []

@@ -20,7 +20,7 @@ async def _only_when_claimed(served):
 
 @SHARED.member(ServedInstant, "_check_held", where.has_shared_service)
 async def _only_held(served):
-    """The instant is not looked at when the claim is durable. So a claim that lands after the end of the instant acks."""
+    """The instant is not looked at when the claim is durable. So a claim that lands after its end acks."""
     if not await served.directory.is_held():
         await served._lost(served)
 

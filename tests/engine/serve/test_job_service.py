@@ -1,0 +1,246 @@
+"""The service as drivers and tasks meet it: keys by HTTP, markers and lookups over the wire, and jobs without it."""
+
+import http.client
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+import pytest
+from anyio.abc import TaskStatus
+
+import tallymark
+from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.shared_service import shared_address
+from tallymark.engine.serve.job_service import serve_jobs
+from tallymark.engine.settings import JobServiceSettings, SharedServiceSettings, TaskSettings
+from tallymark.engine.tasks.report import TaskReport
+from tests.engine.rpc.test_client import closed_port
+from tests.support.loops import on_both_loops
+
+ROWS = pa.table({"month": [1, 1, 2], "flight": [1, 2, 3]})
+SECRET = secrets.token_bytes(32)
+INSTANT = "20261126190357315"
+
+in_thread = anyio.to_thread.run_sync
+
+
+@asynccontextmanager
+async def serving(root: Path, **settings: Any) -> AsyncIterator[SharedServiceSettings]:
+    settings = {"port": 0, "task_port": 0, **settings}
+    ending = settings.pop("ending", None)
+    async with background_tasks() as tasks:
+        serve = partial(serve_jobs, [str(root)], SECRET, JobServiceSettings(**settings), ending=ending)
+        host, port = await tasks.start(serve)
+        yield SharedServiceSettings(url=f"http://{host}:{port}")
+
+
+async def write_task(job: WriteJob, task: int, **named: Any) -> TaskReport:
+    ticket = named.pop("ticket", job.ticket)
+    return await in_thread(partial(tallymark.write_task, ticket, ROWS.to_batches(), task=task, **named))
+
+
+async def get(service: SharedServiceSettings, target: str, method: str = "GET") -> tuple[int, bytes]:
+    def run() -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+        try:
+            connection.request(method, target)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    return await in_thread(run)
+
+
+def left(root: Path) -> list[str]:
+    return [str(path) for path in root.rglob("*") if path.is_file() and "/.temp/" in str(path)]
+
+
+@on_both_loops
+async def test_a_job_writes_and_looks_up_by_the_service_that_it_names(tmp_path):
+    table = tallymark.open_table(tmp_path / "flights")
+    async with serving(tmp_path) as service:
+        for expected in (0, 2):
+            async with table.write(schema=ROWS.schema, mode="append", partition_by=["month"], service=service) as job:
+                assert job.ticket.service is not None
+                assert job.ticket.service.job.endswith(f" {tmp_path}/flights")
+
+                def look_up(job: WriteJob = job) -> tuple[int, int, int]:
+                    with tallymark.open_view(job.ticket) as view:
+                        found = len(view.files("month=1"))
+                        return found, view.statistics().by_service, view.statistics().by_log
+
+                reports = [await write_task(job, task) for task in range(2)]
+                assert await in_thread(look_up) == (expected, 1, 0)
+                result = await job.commit(reports)
+            assert (result.marker_mode, result.markers, result.direct_markers, result.rows) == ("batched", 4, 0, 6)
+    assert left(tmp_path) == []
+
+
+@on_both_loops
+async def test_the_environment_names_the_service(tmp_path, monkeypatch):
+    async with serving(tmp_path) as service:
+        monkeypatch.setenv("TALLYMARK_SERVICE", service.url)
+        async with tallymark.open_table(tmp_path / "t").write(schema=ROWS.schema, mode="append") as job:
+            assert job.ticket.service is not None
+            assert job.ticket.service.job
+            await job.commit([await write_task(job, 0)])
+
+
+async def _live(
+    root: Path, life: anyio.CancelScope, task_port: int, *, task_status: TaskStatus[tuple[str, int]]
+) -> None:
+    settings = JobServiceSettings(port=0, task_port=task_port)
+    with life:
+        await serve_jobs([str(root)], SECRET, settings, task_status=task_status)
+
+
+@on_both_loops
+async def test_a_service_that_starts_again_and_one_beside_it_go_on_with_the_job(tmp_path):
+    table, port = tallymark.open_table(tmp_path / "t"), closed_port()
+    first, second, beside = (anyio.CancelScope() for _ in range(3))
+    async with background_tasks() as tasks:
+        host, driver_port = await tasks.start(_live, tmp_path, first, port)
+        _, other_port = await tasks.start(_live, tmp_path, beside, 0)
+        service, other = (SharedServiceSettings(url=f"http://{host}:{each}") for each in (driver_port, other_port))
+        async with table.write(schema=ROWS.schema, mode="append", service=service) as job:
+            reports = [await write_task(job, 0)]
+            first.cancel()
+            there = await shared_address(other, str(tmp_path / "t"), job.instant)
+            reports.append(await write_task(job, 1, ticket=_at(job, there)))
+            await tasks.start(_live, tmp_path, second, port)
+            reports.append(await write_task(job, 2))
+            result = await job.commit(reports)
+    assert (result.rows, result.markers, result.direct_markers) == (9, 3, 0)
+    assert left(tmp_path) == []
+
+
+def _at(job: WriteJob, address: ServiceAddress) -> Any:
+    return replace(job.ticket, service=address)
+
+
+@on_both_loops
+async def test_a_service_that_nobody_reaches_costs_a_job_its_batches_and_no_more(tmp_path, caplog):
+    away = SharedServiceSettings(url=f"http://127.0.0.1:{closed_port()}")
+    table = tallymark.open_table(tmp_path / "t")
+    async with table.write(schema=ROWS.schema, mode="append", service=away) as job:
+        assert job.ticket.service is None
+        result = await job.commit([await write_task(job, 0)])
+    assert (result.rows, result.direct_markers) == (3, 1)
+    assert "markers.fallback" in caplog.text
+    with pytest.raises(ServiceUnavailable, match=f"no answer from the service at {away.url}"):
+        async with table.write(mode="append", service=away, tasks=TaskSettings(fallback=False)):
+            pass
+
+
+@on_both_loops
+async def test_a_key_opens_one_job_of_one_table(tmp_path):
+    async with serving(tmp_path) as service:
+        table = tallymark.open_table(tmp_path / "t")
+        async with table.write(schema=ROWS.schema, mode="append", service=service) as job:
+            address = job.ticket.service
+            assert address is not None
+            others = [
+                await shared_address(service, str(tmp_path / "other"), job.instant),
+                await shared_address(service, str(tmp_path / "t"), INSTANT),
+            ]
+            for other in others:
+                assert other.job_key != address.job_key
+                false = ServiceAddress(address.host, address.port, other.job_key, address.job)
+                with pytest.raises(NotAuthenticated, match="the key does not open"):
+                    await write_task(job, 0, ticket=_at(job, false))
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "said"),
+    [
+        ("/v1/jobs?table={root}/t&instant=" + INSTANT, 200, '"job"'),
+        ("/v1/jobs?table={root}side/t&instant=" + INSTANT, 403, "below none of the roots"),
+        ("/v1/jobs?table={root}/../t&instant=" + INSTANT, 400, "is not an absolute path"),
+        ("/v1/jobs?table=s3://bucket/t&instant=" + INSTANT, 403, "below none of the roots"),
+        ("/v1/jobs?table={root}/t&instant=..", 400, "may hold letters"),
+        ("/v1/jobs?table={root}/t", 400, "the parameter instant is missing"),
+        ("/v1/jobs?table={root}/" + "t" * 800 + "&instant=" + INSTANT, 400, "too long for a service"),
+        ("/v1/tables", 404, "there is no POST /v1/tables"),
+    ],
+)
+@on_both_loops
+async def test_what_a_driver_asks_for_is_answered_or_refused(tmp_path, target, status, said):
+    root = tmp_path / "lake"
+    root.mkdir()
+    async with serving(root) as service:
+        code, body = await get(service, target.format(root=quote(str(root))), "POST")
+        assert (code, said in body.decode()) == (status, True)
+        if status == 200:
+            found = json.loads(body)
+            assert sorted(found) == ["host", "job", "key", "port"]
+            assert len(bytes.fromhex(found["key"])) == 32
+
+
+@on_both_loops
+async def test_a_link_out_of_the_roots_is_not_followed(tmp_path):
+    lake, outside = tmp_path / "lake", tmp_path / "outside"
+    lake.mkdir()
+    outside.mkdir()
+    (lake / "way_out").symlink_to(outside)
+    async with serving(lake) as service:
+        with pytest.raises(InvalidRequest, match=r"refuses: .*way_out is below none of the roots"):
+            await shared_address(service, str(lake / "way_out"), INSTANT)
+
+
+@on_both_loops
+async def test_probes_see_a_service_that_is_about_to_end(tmp_path):
+    ending = anyio.Event()
+    async with serving(tmp_path, ending=ending) as service:
+        assert [(await get(service, path))[0] for path in ("/livez", "/readyz")] == [200, 200]
+        ending.set()
+        assert [(await get(service, path))[0] for path in ("/livez", "/readyz")] == [200, 503]
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"host": "0.0.0.0"}, "host is an address of this machine alone"),
+        ({"port": -1}, "port is between 0 and 65535"),
+        ({"request_bytes": 10}, "request_bytes is a whole number"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, rule):
+    with pytest.raises(InvalidRequest, match=rule):
+        JobServiceSettings(**settings)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:26755", "http://host", "ftp://host:1", "http://user@host:1", "http://h:1/x"]
+)
+def test_a_service_is_named_by_scheme_host_and_port(url):
+    with pytest.raises(InvalidRequest, match="url is http://HOST:PORT"):
+        SharedServiceSettings(url=url)
+
+
+@on_both_loops
+async def test_what_is_no_service_is_named(tmp_path):
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    async with listener, background_tasks() as tasks:
+        tasks.start_soon(listener.serve, answer)
+        with pytest.raises(ServiceUnavailable, match="is not 'tallymark serve': hello"):
+            await shared_address(SharedServiceSettings(url=f"http://127.0.0.1:{port}"), "/t", INSTANT)
