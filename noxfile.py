@@ -67,6 +67,7 @@ PINS = """
     ruff==0.17.5
     tqdm==4.70.1
     trio==0.35.0
+    trustme==1.2.1
     types-psutil==7.2.2.20261111
     zstandard==0.25.0
 """
@@ -152,6 +153,7 @@ def install_for_tests(session: nox.Session) -> None:
         "-e",
         ".[pyspark,hdfs,aws,prometheus,bench,serve,views]",
         "moto[server]",
+        "trustme",
         "pytest",
         "pytest-cov",
         "pytest-xdist",
@@ -171,6 +173,7 @@ def tests_spark(session: nox.Session, version: str) -> None:
         "-e",
         ".[pyspark,hdfs,aws,prometheus,serve,views]",
         "moto[server]",
+        "trustme",
         "pytest",
         "pytest-xdist",
         "hypothesis",
@@ -197,7 +200,8 @@ for each in SPARKS:
 @nox.session(name="spark-connect")
 def spark_connect(session: nox.Session) -> None:
     """Write and read by a client of Spark Connect, which needs gRPC and a process of its own."""
-    install(session, "-e", ".[pyspark,serve]", "pyspark[connect]", "pytest", "hypothesis", "duckdb", "hudi", "moto[server]")
+    needed = ("pytest", "hypothesis", "duckdb", "hudi", "moto[server]", "trustme")
+    install(session, "-e", ".[pyspark,serve]", "pyspark[connect]", *needed)
     session.run("pytest", *(session.posargs or ("tests/connect",)), env=java(session))
 
 
@@ -246,6 +250,7 @@ def types(session: nox.Session) -> None:
         "-e",
         ".[pyspark,hdfs,aws,prometheus,bench,serve,views]",
         "moto[server]",
+        "trustme",
         "mypy",
         "boto3-stubs",
         "msgpack-types",

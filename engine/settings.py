@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tallymark.engine.errors import InvalidRequest
@@ -265,25 +265,41 @@ class SharedServiceSettings:
     """The service that ``tallymark serve`` runs outside of drivers, for jobs whose tasks cannot reach theirs."""
 
     url: str
-    """Where it listens for jobs, such as ``http://127.0.0.1:26755``. Tasks have to reach the machine that it names."""
+    """Where it listens for jobs, such as ``https://serve.example:26755``, or ``http://127.0.0.1:26755`` here.
+    Tasks have to reach the machine that it names."""
+    token: str | None = field(default=None, repr=False)
+    """A token of the service, with the role ``write`` for the table. Tasks never get it."""
+    ca_file: str | None = None
+    """File of the driver with the certificates to trust, in PEM; None: those of the system. Tasks get its content."""
     wait_s: float = 10.0
     """Time limit for its answer at the start of a job: it opens nothing for that. Afterwards the limits of
     ``TaskSettings`` and ``ViewSettings`` count, as for the driver's own service."""
 
     def __post_init__(self) -> None:
+        match = re.fullmatch(r"(https?)://(?:\[([^\]]+)\]|([^/?#\s@:]+)):\d{1,5}/?", str(self.url))
+        _check(match is not None, "url", self.url, "is https://HOST:PORT, or http://HOST:PORT on this machine")
+        assert match is not None
         _check(
-            isinstance(self.url, str) and re.fullmatch(r"http://[^/?#\s@]+:\d{1,5}/?", self.url) is not None,
+            match[1] == "https" or _is_loopback(match[2] or match[3]),
             "url",
             self.url,
-            "is http://HOST:PORT",
+            "begins with https:// unless it is one of this machine",
         )
         _check_above_zero("wait_s", self.wait_s)
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> "SharedServiceSettings | None":
-        """Return the service that ``TALLYMARK_SERVICE`` names; None where it is not set."""
+        """Return the service that ``TALLYMARK_SERVICE`` names, with ``TALLYMARK_SERVICE_TOKEN`` and
+        ``TALLYMARK_SERVICE_CA``; None where the first is not set.
+        """
         url = environment.get("TALLYMARK_SERVICE")
-        return cls(url=url) if url else None
+        if not url:
+            return None
+        return cls(
+            url=url,
+            token=environment.get("TALLYMARK_SERVICE_TOKEN") or None,
+            ca_file=environment.get("TALLYMARK_SERVICE_CA") or None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,13 +307,25 @@ class JobServiceSettings:
     """Settings of the service that ``tallymark serve`` runs for jobs."""
 
     host: str = "127.0.0.1"
-    """Address to listen on."""
+    """Address to listen on. Another than the machine's own needs ``tls_cert``, ``tls_key`` and ``tokens``."""
     port: int = 26755
     """Port that drivers connect to, by HTTP; 0 takes any free port."""
     task_port: int = 26756
     """Port that tasks connect to; 0 takes any free port."""
     advertised_host: str | None = None
     """Address that tasks connect to, where it is not the one by which their driver has reached the service."""
+    tls_cert: str | None = None
+    """File with the certificate of the service and its chain, in PEM. It is read again when it has changed."""
+    tls_key: str | None = None
+    """File with the key of the certificate, in PEM."""
+    tokens: str | None = None
+    """File with the tokens of drivers (``tallymark serve token``); None: every driver of this machine is served. It is
+    read again when it has changed."""
+    requests_per_s: float = 10.0
+    """Requests of one token, or of one address without tokens, that are answered per second in the long run; further
+    ones are refused with the time after which to retry. A job sends one."""
+    request_burst: int = 200
+    """Requests that are answered at once before that: the jobs of a night that start together."""
     connection_count: int = 4096
     """Maximum connections of tasks; one executor process needs one per job. At most half of the descriptors that the
     process may open are used."""
@@ -313,13 +341,15 @@ class JobServiceSettings:
 
     def __post_init__(self) -> None:
         _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        _check((self.tls_cert is None) == (self.tls_key is None), "tls_key", self.tls_key, "is given where tls_cert is")
         _check(
-            _is_loopback(self.host),
+            _is_loopback(self.host) or (self.tls_cert is not None and self.tokens is not None),
             "host",
             self.host,
-            "is an address of this machine alone, such as 127.0.0.1: what passes between the service and others is not "
-            "encrypted",
+            "is an address of this machine alone, such as 127.0.0.1, unless tls_cert, tls_key and tokens are given",
         )
+        _check_above_zero("requests_per_s", self.requests_per_s)
+        _check_at_least(1, "request_burst", self.request_burst)
         for name, port in (("port", self.port), ("task_port", self.task_port)):
             _check(_is_count(port, least=0) and port <= 65535, name, port, "is between 0 and 65535")
         _check_at_least(1, "connection_count", self.connection_count)

@@ -271,6 +271,8 @@ class MarkerDirectory:
             except InvalidRequest as error:
                 known.append((request, error))
         waiting: dict[tuple[MarkerBatch, ...], list[tuple[R, Outcome]]] = {}
+        if not named:
+            return known, waiting
         try:
             await self.open()
             for request, lines in named:

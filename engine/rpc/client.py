@@ -15,6 +15,7 @@ from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.rpc.connection import CONNECT_TIMEOUT_S, ClientConnection, ThreadIo, run_blocking
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.pending_requests import AnyPending, PendingLookUp, PendingMarkers
+from tallymark.engine.rpc.tls import client_context
 
 _CLOSED_CLIENTS_MAX = 64
 _GRACE_S = 2 * CONNECT_TIMEOUT_S
@@ -158,7 +159,7 @@ class _Running:
     """A connection and the daemon thread that runs it."""
 
     def __init__(self, address: ServiceAddress, instant: str) -> None:
-        self.io = ThreadIo()
+        self.io = ThreadIo(None if address.certificates is None else client_context(address.certificates))
         self.connection = ClientConnection(address, instant, self.io, SystemRandom())
         self.thread = threading.Thread(
             target=lambda: run_blocking(self.connection.run()), name=f"tallymark markers {instant}", daemon=True

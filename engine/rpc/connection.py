@@ -11,6 +11,7 @@ import contextlib
 import math
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Coroutine
@@ -33,6 +34,7 @@ from tallymark.engine.rpc.messages import (
 )
 from tallymark.engine.rpc.pending_requests import AnyPending, PendingRequests
 from tallymark.engine.rpc.tcp import tune
+from tallymark.engine.rpc.tls import WOULD_BLOCK, receive
 
 CONNECT_TIMEOUT_S = 5.0
 """For one attempt to connect and authenticate; after that the next attempt starts."""
@@ -313,7 +315,8 @@ class ClientSession:
 class ThreadIo:
     """The ``ClientIo`` of a thread: its coroutines block it and never suspend, so ``run_blocking`` can run them."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._lock = threading.Lock()
         self._is_woken = False
         """Whether a byte is on the way to the thread: one is enough for any number of calls of ``wake``."""
@@ -329,6 +332,8 @@ class ThreadIo:
         raw = socket.create_connection((host, port), timeout=timeout_s)
         try:
             tune(raw)
+            if self._tls is not None:
+                raw = self._tls.wrap_socket(raw, server_hostname=host)
             raw.setblocking(False)
         except BaseException:
             raw.close()
@@ -397,7 +402,7 @@ class _SocketStream:
         self.raw.close()
 
     def _send(self, outgoing: bytearray) -> None:
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(*WOULD_BLOCK):
             del outgoing[: self.raw.send(outgoing)]
         if self._waits_to_send != bool(outgoing):
             self._waits_to_send = bool(outgoing)
@@ -405,8 +410,8 @@ class _SocketStream:
 
     def _receive(self) -> bytes:
         try:
-            data = self.raw.recv(_READ_BYTES)
-        except BlockingIOError:
+            data = receive(self.raw, _READ_BYTES)
+        except WOULD_BLOCK:
             return b""
         if not data:
             raise ConnectionResetError("the service closed the connection")

@@ -53,6 +53,8 @@ class ServiceAddress:
     job: str = ""
     """The job's name at a service outside of its driver (``job_name``); empty for the driver's own service, which knows
     a job by its instant."""
+    certificates: str | None = None
+    """With TLS the certificates to trust, in PEM, or empty for the system's; None without TLS."""
 
 
 JOB_NAME_BYTES_MAX = 768

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import anyio
 
 from tallymark.engine.errors import InvalidRequest, Stopped
+from tallymark.engine.rpc.tls import WOULD_BLOCK, receive
 
 READ_BYTES = 65536
 """Bytes read at once from a peer that is known."""
@@ -111,8 +112,8 @@ class Peer(ABC):
             InvalidRequest: as ``feed``.
         """
         try:
-            data = self.raw.recv(self._read_bytes)
-        except BlockingIOError:
+            data = receive(self.raw, self._read_bytes)
+        except WOULD_BLOCK:
             return
         if not data:
             raise ConnectionResetError("it has closed the connection")
@@ -123,7 +124,7 @@ class Peer(ABC):
         if self._unsent:
             try:
                 sent = self.raw.send(self._unsent)
-            except BlockingIOError:
+            except WOULD_BLOCK:
                 return 0
             del self._unsent[:sent]
             if self._unsent:

@@ -13,7 +13,6 @@ import selectors
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Generic, NoReturn, Protocol
 
@@ -28,6 +27,7 @@ from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 from tallymark.engine.rpc.job_peer import JobPeer
 from tallymark.engine.rpc.peer import P, Peer, Send
 from tallymark.engine.rpc.tcp import tune
+from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.settings import ServiceSettings
 
 READ: Final = selectors.EVENT_READ
@@ -78,6 +78,7 @@ class JobServer:
         handler: Handler,
         *,
         shutdown_error: Stopped | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
         """``secret``: at least 32 random bytes that stay in this process.
 
@@ -97,6 +98,7 @@ class JobServer:
         self._settings = settings
         self._handler = handler
         self._shutdown_error = shutdown_error
+        self._tls = tls
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
 
@@ -111,7 +113,7 @@ class JobServer:
             self._bound = bound_address(listeners[0])
             task_status.started(self._bound)
             connections = job_connections(
-                self._secret, self._settings, self._handler, self._counts, self._shutdown_error
+                self._secret, self._settings, self._handler, self._counts, self._shutdown_error, self._tls
             )
             await connections.run([raw_socket(listener) for listener in listeners])
         finally:
@@ -208,13 +210,16 @@ def job_connections(
     handler: Handler,
     counts: ServiceCounts,
     shutdown_error: Stopped | None,
+    tls: ServerTls | None = None,
 ) -> "Connections[JobPeer]":
     """Return what serves the tasks of jobs."""
 
     def dispatch(tasks: TaskGroup, send: Send[JobPeer]) -> Start[JobPeer]:
         return Dispatcher(handler, settings.frame_bytes, counts, tasks, send).start
 
-    welcome = partial(JobPeer, secret=secret, settings=settings)
+    def welcome(raw: socket.socket) -> JobPeer:
+        return JobPeer(raw if tls is None else tls.wrap(raw), secret, settings)
+
     return Connections(settings, counts, welcome, dispatch, shutdown_error=shutdown_error)
 
 
@@ -356,13 +361,18 @@ class Connections(Generic[P]):
                 return
 
     def _welcome(self, raw: socket.socket) -> None:
-        peer = self._welcome_peer(raw)
+        try:
+            peer = self._welcome_peer(raw)
+        except OSError as error:  # it has disconnected
+            self._warn(error)
+            raw.close()
+            return
         self._counts.connections += 1
         self._peers[peer] = None
         self._handshakes[peer] = anyio.current_time() + self._settings.handshake_timeout_s
         try:
-            raw.setblocking(False)
-            tune(raw)
+            peer.raw.setblocking(False)
+            tune(peer.raw)
             self._watch(peer)
         except OSError as error:
             self._lose(peer, error)

@@ -1,13 +1,16 @@
 """The driver's request to a service outside of it: how the tasks of its job connect there."""
 
 import json
-from http.client import HTTPConnection, HTTPException
+import time
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import anyio.to_thread
 
-from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
 from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.tls import client_context
 from tallymark.engine.settings import SharedServiceSettings
 
 
@@ -16,38 +19,81 @@ async def shared_address(settings: SharedServiceSettings, url: str, instant: str
 
     Raises:
         ServiceUnavailable: no answer within ``wait_s``, or none that can be used.
-        InvalidRequest: the service refuses: the table is below none of its roots, for one.
+        NotAuthenticated: the token does not allow that.
+        InvalidRequest: the service refuses otherwise: the table is below none of its roots, for one.
     """
-    return await anyio.to_thread.run_sync(_ask, settings, url, instant, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(_request, settings, url, instant, abandon_on_cancel=True)
 
 
-def _ask(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
-    place = urlsplit(settings.url)
-    assert place.hostname is not None, "it was checked"
-    connection = HTTPConnection(place.hostname, place.port or 80, timeout=settings.wait_s)
+def _request(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
+    certificates = _certificates(settings)
+    until = time.monotonic() + settings.wait_s
+    while True:
+        response, body = _answer(settings, url, instant, certificates)
+        pause_s = _pause_s(response)
+        if pause_s is None or time.monotonic() + pause_s > until:
+            return _address(settings, response.status, body, certificates)
+        time.sleep(pause_s)  # noqa: TID251  # in a worker thread
+
+
+def _certificates(settings: SharedServiceSettings) -> str | None:
+    if not settings.url.startswith("https:"):
+        return None
+    if settings.ca_file is None:
+        return ""
     try:
-        connection.request("POST", f"/v1/jobs?{urlencode({'table': url, 'instant': instant})}")
+        return Path(settings.ca_file).read_text("ascii")
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"the certificates to trust, {settings.ca_file}, cannot be read: {error}") from error
+
+
+def _answer(
+    settings: SharedServiceSettings, url: str, instant: str, certificates: str | None
+) -> tuple[HTTPResponse, bytes]:
+    place = urlsplit(settings.url)
+    host, port = str(place.hostname), place.port
+    connection = (
+        HTTPConnection(host, port, timeout=settings.wait_s)
+        if certificates is None
+        else HTTPSConnection(host, port, timeout=settings.wait_s, context=client_context(certificates))
+    )
+    headers = {} if settings.token is None else {"Authorization": f"Bearer {settings.token}"}
+    try:
+        connection.request("POST", f"/v1/jobs?{urlencode({'table': url, 'instant': instant})}", headers=headers)
         response = connection.getresponse()
-        body = response.read()
+        return response, response.read()
     except (OSError, HTTPException) as error:
         raise ServiceUnavailable(
             f"no answer from the service at {settings.url} within {settings.wait_s:g} s (last: {error!r}); check that "
-            "'tallymark serve' runs there, and that this machine can reach it"
+            "'tallymark serve' runs there, that this machine can reach it, and that it trusts its certificate"
         ) from error
     finally:
         connection.close()
-    if response.status >= 500:
-        raise ServiceUnavailable(f"the service at {settings.url} failed: {_text(body)}")
-    if response.status != 200:
-        raise InvalidRequest(f"the service at {settings.url} refuses: {_text(body)}")
+
+
+def _pause_s(response: HTTPResponse) -> float | None:
+    """Return the pause that the service asks for before the next request; None where its answer is final."""
+    if response.status not in (429, 503):
+        return None
+    try:
+        return float(response.getheader("Retry-After", "1"))
+    except ValueError:
+        return 1.0
+
+
+def _address(settings: SharedServiceSettings, status: int, body: bytes, certificates: str | None) -> ServiceAddress:
+    text = body[:500].decode("utf-8", "replace").strip()
+    if status >= 500 or status == 429:
+        raise ServiceUnavailable(f"the service at {settings.url} does not answer: {text}")
+    if status in (401, 403):
+        raise NotAuthenticated(f"the service at {settings.url} refuses: {text}")
+    if status != 200:
+        raise InvalidRequest(f"the service at {settings.url} refuses: {text}")
     try:
         found = json.loads(body)
+        host = found["host"] or urlsplit(settings.url).hostname
         return ServiceAddress(
-            found["host"] or place.hostname, int(found["port"]), bytes.fromhex(found["key"]), str(found["job"])
+            str(host), int(found["port"]), bytes.fromhex(found["key"]), str(found["job"]), certificates
         )
     except (ValueError, TypeError, KeyError) as error:
-        raise ServiceUnavailable(f"what listens at {settings.url} is not 'tallymark serve': {_text(body)}") from error
-
-
-def _text(body: bytes) -> str:
-    return body[:500].decode("utf-8", "replace").strip()
+        raise ServiceUnavailable(f"what listens at {settings.url} is not 'tallymark serve': {text}") from error

@@ -24,13 +24,17 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request; its headers and its body have no meaning."""
+    """A request; its body and its headers have no meaning, but for the credentials."""
 
     method: str
     path: str
     """As it was sent, percent-encoded."""
     query: str
     keeps_alive: bool = True
+    client: str = ""
+    """Address of the client."""
+    bearer: str = field(default="", repr=False)
+    """The token that it has presented."""
 
     @property
     def target(self) -> str:
@@ -73,6 +77,8 @@ class HttpPeer(Peer):
         """Bytes of the request that is being received."""
         self._is_partial = True
         self._is_known = False
+        self._bearer = ""
+        self._client = raw.getpeername()[0]
 
     @property
     def is_known(self) -> bool:
@@ -98,20 +104,26 @@ class HttpPeer(Peer):
             raise InvalidRequest(f"a request has at most {self._request_bytes} bytes, with its head")
 
     def _check_network(self) -> None:
-        address = ipaddress.ip_address(self.raw.getpeername()[0])
+        address = ipaddress.ip_address(self._client)
         if self._networks and not any(address in network for network in self._networks):
             raise InvalidRequest(f"{address} is in none of the networks that are served here")
 
     def on_message_begin(self) -> None:
-        self._url, self._is_partial = b"", True
+        self._url, self._bearer, self._is_partial = b"", "", True
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"authorization":
+            scheme, _, token = value.decode("latin-1").partition(" ")
+            self._bearer = token.strip() if scheme.lower() == "bearer" else ""
+
     def on_message_complete(self) -> None:
         path, _, query = self._url.decode("latin-1").partition("?")
         method, keeps_alive = self._parser.get_method().decode("latin-1"), self._parser.should_keep_alive()
-        self._requests.append(HttpRequest(method, path, query, keeps_alive))
+        request = HttpRequest(method, path, query, keeps_alive, client=self._client, bearer=self._bearer)
+        self._requests.append(request)
         self._part_bytes, self._is_partial, self._is_known = 0, False, True
 
     def take(self, count_max: int) -> list[HttpRequest]:

@@ -2,6 +2,8 @@
 
 import ipaddress
 import json
+import math
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,12 +15,14 @@ from anyio.abc import SocketListener, TaskGroup
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest, Overloaded, Stopped, TryAgain
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Overloaded, Stopped, TryAgain
 from tallymark.engine.rpc.dispatcher import ConnectionCounts, until_disconnected
 from tallymark.engine.rpc.peer import Send
 from tallymark.engine.rpc.server import ConnectionLimits, Connections, Start, listen, raw_socket
+from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.http_peer import HttpPeer, HttpRequest, HttpResponse
 from tallymark.engine.serve.roots import NotServed
+from tallymark.engine.serve.tokens import NotAllowed
 
 Parameters = Mapping[str, str]
 
@@ -51,14 +55,19 @@ async def http_listeners(host: str, port: int, *, settings: str) -> AsyncIterato
 
 
 async def serve_http(
-    listeners: Sequence[SocketListener], limits: HttpLimits, routes: Routes, *, networks: Sequence[str] = ()
+    listeners: Sequence[SocketListener],
+    limits: HttpLimits,
+    routes: Routes,
+    *,
+    networks: Sequence[str] = (),
+    tls: ServerTls | None = None,
 ) -> None:
     """Answer requests until cancelled. Of clients outside of these networks, if there are any, nothing is taken."""
-    welcome = partial(
-        HttpPeer,
-        request_bytes=limits.request_bytes,
-        networks=[ipaddress.ip_network(network) for network in networks],
-    )
+    served = [ipaddress.ip_network(network) for network in networks]
+
+    def welcome(raw: socket.socket) -> HttpPeer:
+        return HttpPeer(raw if tls is None else tls.wrap(raw), request_bytes=limits.request_bytes, networks=served)
+
     connections = Connections(limits, ConnectionCounts(), welcome, partial(_dispatch, routes.answer))
     await connections.run([raw_socket(listener) for listener in listeners])
 
@@ -104,13 +113,17 @@ def given_one(given: Parameters, name: str) -> str:
 
 def _refusal(error: Exception) -> HttpResponse:
     body = f"{error}\n".encode() if isinstance(error, TallymarkError) else b"the service failed; its log says how\n"
-    if isinstance(error, NotServed):
+    if isinstance(error, NotServed | NotAllowed):
         return HttpResponse(HTTPStatus.FORBIDDEN, body)
+    if isinstance(error, NotAuthenticated):
+        return HttpResponse(HTTPStatus.UNAUTHORIZED, body, headers={"WWW-Authenticate": "Bearer"})
     if isinstance(error, InvalidRequest):
         return HttpResponse(HTTPStatus.BAD_REQUEST, body)
     if isinstance(error, Stopped):
         return HttpResponse(HTTPStatus.CONFLICT, body)
+    if isinstance(error, Overloaded):
+        retry = {"Retry-After": str(math.ceil(error.retry_after_s))}
+        return HttpResponse(HTTPStatus.TOO_MANY_REQUESTS, body, headers=retry)
     if isinstance(error, TryAgain):
-        wait_s = error.retry_after_s if isinstance(error, Overloaded) else 1.0
-        return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, body, headers={"Retry-After": f"{wait_s:.0f}"})
+        return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, body, headers={"Retry-After": "1"})
     return HttpResponse(HTTPStatus.INTERNAL_SERVER_ERROR, body)

@@ -1,12 +1,10 @@
 """The service that Hudi's writers ask for their markers."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import anyio
 from anyio.abc import TaskStatus
 
-from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
 from tallymark.engine.rpc.server import bound_address
 from tallymark.engine.serve.http_service import http_listeners, serve_http
@@ -17,11 +15,10 @@ from tallymark.engine.settings import HudiServiceSettings, MarkerSettings
 
 
 async def serve_hudi(
-    roots: Sequence[str],
+    roots: Roots,
     settings: HudiServiceSettings | None = None,
     *,
     markers: MarkerSettings | None = None,
-    options: StorageOptions | None = None,
     task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Take markers of Hudi's writers for the tables below these roots until cancelled; report host and port as started.
@@ -29,12 +26,12 @@ async def serve_hudi(
     It holds no truth: end it at any moment, start it again, run two side by side.
 
     Raises:
-        InvalidRequest: a root, or an address, cannot be served.
+        InvalidRequest: an address cannot be served.
     """
     settings = settings or HudiServiceSettings()
     batched = replace(markers or MarkerSettings(), kind="batched")
     async with background_tasks() as tasks:
-        routes = HudiRoutes(HudiTables(Roots(roots, options), tasks, batched), _views(settings))
+        routes = HudiRoutes(HudiTables(roots, tasks, batched), _views(settings))
         async with http_listeners(settings.host, settings.port, settings="HudiServiceSettings") as listeners:
             task_status.started(bound_address(listeners[0]))
             await serve_http(listeners, settings, routes, networks=settings.networks)

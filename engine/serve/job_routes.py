@@ -4,16 +4,34 @@
 - ``GET /livez`` and ``GET /readyz`` answer 200; the latter 503 from the moment on when the service is to end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import anyio
 
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.errors import Overloaded
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.rpc.handshake import ServiceAddress, job_name
+from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
 from tallymark.engine.serve.http_service import answered, given_one, json_response
 from tallymark.engine.serve.job_tables import JobTables
+from tallymark.engine.serve.rates import Rates
+from tallymark.engine.serve.roots import place_of
+from tallymark.engine.serve.tokens import Role, TokenFile
+
+Operation = tuple[str, str]
+"""Method and path."""
+
+KEY_OF_JOB: Operation = ("POST", "/v1/jobs")
+
+ROLES: Mapping[Operation, Role | None] = {
+    KEY_OF_JOB: Role.WRITE,
+    ("GET", "/livez"): None,
+    ("GET", "/readyz"): None,
+}
+"""What each operation needs, on the table that it names; None: nothing. There are no other operations."""
 
 
 class JobRoutes:
@@ -25,36 +43,56 @@ class JobRoutes:
         address: Callable[[str], ServiceAddress],
         ending: anyio.Event,
         *,
-        advertised_host: str | None,
+        rates: Rates,
+        tokens: TokenFile | None = None,
+        advertised_host: str | None = None,
     ) -> None:
         """``address`` returns how tasks connect to the service for a job, by its name. ``ending`` is set when it is
-        about to end.
+        about to end. Without ``tokens`` every client may do everything.
         """
         self._tables = tables
         self._address = address
-        self._advertised_host = advertised_host
         self._ending = ending
+        self._rates = rates
+        self._tokens = tokens
+        self._advertised_host = advertised_host
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         return await answered(self._answer(request))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        match request.method, request.path:
-            case "POST", "/v1/jobs":
-                given = request.parameters()
-                return self._key_of(given_one(given, "table"), given_one(given, "instant"))
-            case "GET", "/livez":
-                return HttpResponse(HTTPStatus.OK, b"the service runs\n")
-            case "GET", "/readyz" if self._ending.is_set():
-                return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, b"the service is about to end\n")
-            case "GET", "/readyz":
-                return HttpResponse(HTTPStatus.OK, b"the service takes requests\n")
-        return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
+        operation = request.method, request.path
+        if operation not in ROLES:
+            return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
+        if operation == KEY_OF_JOB:
+            return self._key_of_job(request)
+        if request.path == "/readyz" and self._ending.is_set():
+            return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, b"the service is about to end\n")
+        return HttpResponse(HTTPStatus.OK, b"the service runs\n")
 
-    def _key_of(self, table: str, instant: str) -> HttpResponse:
+    def _key_of_job(self, request: HttpRequest) -> HttpResponse:
+        given = request.parameters()
+        place, instant = place_of(given_one(given, "table")), given_one(given, "instant")
         marker_folder(instant)
-        name = job_name(instant, self._tables.check(table))
+        token, outcome = None, "answered"
+        try:
+            token = self._authorize(request, ROLES[KEY_OF_JOB], place)
+            name = job_name(instant, self._tables.check(place))
+        except TallymarkError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            audited("key of job", client=request.client, token=token, table=place, instant=instant, outcome=outcome)
         address = self._address(name)
         return json_response(
             {"job": name, "host": self._advertised_host, "port": address.port, "key": address.job_key.hex()}
         )
+
+    def _authorize(self, request: HttpRequest, role: Role | None, place: str) -> str | None:
+        token = None
+        if self._tokens is not None and role is not None:
+            token = self._tokens.authorize(request.bearer, role, place)
+        wait_s = self._rates.wait_s(token or request.client, anyio.current_time())
+        if wait_s:
+            raise Overloaded(f"{token or request.client} sends too many requests", retry_after_s=wait_s)
+        return token

@@ -1,18 +1,20 @@
 """The service that jobs name whose tasks cannot reach their driver: one listener for drivers, one for tasks."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import anyio
 from anyio.abc import TaskStatus
 
-from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
 from tallymark.engine.rpc.server import JobServer, bound_address
+from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.http_service import http_listeners, serve_http
 from tallymark.engine.serve.job_routes import JobRoutes
 from tallymark.engine.serve.job_tables import JobTables
+from tallymark.engine.serve.rates import Rates
 from tallymark.engine.serve.roots import Roots
+from tallymark.engine.serve.tokens import TokenFile
 from tallymark.engine.settings import JobServiceSettings, MarkerSettings, ServiceSettings, ViewSettings
 
 
@@ -41,13 +43,12 @@ class _DriverLimits:
 
 
 async def serve_jobs(
-    roots: Sequence[str],
+    roots: Roots,
     secret: bytes,
     settings: JobServiceSettings | None = None,
     *,
     markers: MarkerSettings | None = None,
     views: ViewSettings | None = None,
-    options: StorageOptions | None = None,
     ending: anyio.Event | None = None,
     task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -58,21 +59,31 @@ async def serve_jobs(
     fails, and everything else goes on.
 
     Raises:
-        InvalidRequest: a root, or an address, cannot be served, or the secret is too short.
+        InvalidRequest: an address cannot be served, the secret is too short, or files cannot be used.
     """
     settings = settings or JobServiceSettings()
     batched = replace(markers or MarkerSettings(), kind="batched")
     async with background_tasks() as tasks:
-        tables = JobTables(Roots(roots, options), tasks, batched, views or ViewSettings())
+        tables = JobTables(roots, tasks, batched, views or ViewSettings())
         tasks_settings = ServiceSettings(
             host=settings.host, port=settings.task_port, connection_count=settings.connection_count
         )
-        server = JobServer(secret, tasks_settings, tables)
-        routes = JobRoutes(tables, server.address, ending or anyio.Event(), advertised_host=settings.advertised_host)
+        tls = None
+        if settings.tls_cert is not None and settings.tls_key is not None:
+            tls = ServerTls(Path(settings.tls_cert), Path(settings.tls_key))
+        server = JobServer(secret, tasks_settings, tables, tls=tls)
+        routes = JobRoutes(
+            tables,
+            server.address,
+            ending or anyio.Event(),
+            rates=Rates(settings.requests_per_s, settings.request_burst),
+            tokens=None if settings.tokens is None else TokenFile(Path(settings.tokens)),
+            advertised_host=settings.advertised_host,
+        )
         try:
             async with http_listeners(settings.host, settings.port, settings="JobServiceSettings") as listeners:
                 await tasks.start(server.run)
                 task_status.started(bound_address(listeners[0]))
-                await serve_http(listeners, _DriverLimits(settings), routes)
+                await serve_http(listeners, _DriverLimits(settings), routes, tls=tls)
         finally:
             tables.close()

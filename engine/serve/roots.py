@@ -4,6 +4,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -47,15 +48,31 @@ def place_of(url: str) -> str:
     return f"{scheme}:{authority}{'/'.join(parts)}" if scheme else f"/{'/'.join(parts)}"
 
 
-class Roots:
-    """Tables, and folders of tables. Nothing outside of them is read, written or deleted."""
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A table, or a folder of tables, and how its storage is reached."""
 
-    def __init__(self, urls: Sequence[str], options: StorageOptions | None = None) -> None:
+    url: str
+    options: StorageOptions | None = None
+
+
+class Roots:
+    """What is served. Nothing outside of it is read, written or deleted."""
+
+    def __init__(self, roots: Sequence[Root]) -> None:
         """Raises InvalidRequest for a root that ``place_of`` refuses, or none."""
-        if not urls:
+        if not roots:
             raise InvalidRequest("no root is given: name the tables to serve, or folders above them")
-        self._places = [place_of(url) for url in urls]
-        self._options = options
+        self._options = {place_of(root.url): root.options for root in roots}
+        self._places = sorted(self._options, key=len, reverse=True)
+
+    @classmethod
+    def of(cls, *urls: str) -> "Roots":
+        return cls([Root(url) for url in urls])
+
+    @property
+    def places(self) -> list[str]:
+        return sorted(self._places)
 
     def open(self, place: str, *, scratch: str | None = None) -> Backend:
         """Return the storage of a place. No I/O but to resolve symbolic links of a local table's path.
@@ -66,7 +83,7 @@ class Roots:
         """
         root = next((root for root in self._places if _is_below(place, root)), None)
         if root is not None and not place.startswith("/"):
-            return open_backend(place, options=self._options)
+            return open_backend(place, options=self._options[root])
         if root is not None and _is_below(real := os.path.realpath(place), os.path.realpath(root)):
             return open_backend(Path(real), scratch=scratch)
         raise NotServed(f"{place} is below none of the roots that are served here")

@@ -1,28 +1,21 @@
 """The whole of ``tallymark serve``: its listeners, for as long as a block lasts."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import anyio
 
-from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.rpc.tls import ServerTls
+from tallymark.engine.serve.config import ServeConfig
 from tallymark.engine.serve.hudi_service import serve_hudi
 from tallymark.engine.serve.job_service import serve_jobs
-from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """What is served, where."""
-
-    roots: Sequence[str]
-    options: StorageOptions
-    jobs: JobServiceSettings
-    hudi: HudiServiceSettings
-    secret: bytes = field(repr=False)
+from tallymark.engine.serve.secret_file import default_path, read_or_create
+from tallymark.engine.serve.tokens import TokenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +23,40 @@ class Served:
     """Where it listens, as host and port."""
 
     jobs: str
-    hudi: str
+    hudi: tuple[str, ...]
     ending: anyio.Event
     """To be set when it is about to end."""
 
 
 @asynccontextmanager
-async def serving(service: Service) -> AsyncIterator[Served]:
+async def serving(config: ServeConfig) -> AsyncIterator[Served]:
     """Serve until the block ends. Raises InvalidRequest for what cannot be served."""
+    secret = read_or_create(config.secret or default_path())
     ending = anyio.Event()
     async with background_tasks() as tasks:
-        roots, options = service.roots, service.options
-        hudi_host, hudi_port = await tasks.start(partial(serve_hudi, roots, service.hudi, options=options))
-        jobs = partial(serve_jobs, roots, service.secret, service.jobs, options=options, ending=ending)
+        hudi = []
+        for listener in config.hudi:
+            serve = partial(serve_hudi, listener.roots, listener.settings, markers=config.markers)
+            hudi.append("{}:{}".format(*await tasks.start(serve)))
+        jobs = partial(
+            serve_jobs, config.roots, secret, config.jobs, markers=config.markers, views=config.views, ending=ending
+        )
         host, port = await tasks.start(jobs)
-        yield Served(jobs=f"{host}:{port}", hudi=f"{hudi_host}:{hudi_port}", ending=ending)
+        scheme = "http" if config.jobs.tls_cert is None else "https"
+        yield Served(jobs=f"{scheme}://{host}:{port}", hudi=tuple(hudi), ending=ending)
+
+
+def check_files(config: ServeConfig) -> list[str]:
+    """Return what is wrong with the files that a configuration names. Nothing is created."""
+    problems = []
+    jobs = config.jobs
+    for check in (
+        lambda: jobs.tls_cert and jobs.tls_key and ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key)),
+        lambda: jobs.tokens and TokenFile(Path(jobs.tokens)),
+        lambda: config.secret and config.secret.exists() and read_or_create(config.secret),
+    ):
+        try:
+            check()
+        except InvalidRequest as error:
+            problems.append(str(error))
+    return problems

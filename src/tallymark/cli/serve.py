@@ -1,59 +1,62 @@
 """``tallymark serve``: a service for jobs whose tasks cannot reach their driver, and for Hudi's own writers."""
 
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.cli.asking import failing_plainly
+from tallymark.cli.serve_tokens import token
 from tallymark.cli.storage import storage_option
 from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings
 
+if TYPE_CHECKING:
+    from tallymark.engine.serve.config import ServeConfig
+
 _JOBS, _HUDI = JobServiceSettings(), HudiServiceSettings()
 _PORT = click.IntRange(0, 65535)
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
+@click.option("--config", type=_FILE, help="A file in TOML with everything below; what is given here counts before it.")
+@click.option("--check-config", is_flag=True, help="State what is wrong with the configuration, and serve nothing.")
 @click.option(
     "--root",
     "roots",
     multiple=True,
-    required=True,
     metavar="URL",
     help="A table, or a folder of tables, that is served; repeatable. Nothing else is touched.",
 )
-@click.option("--host", default=_JOBS.host, show_default=True, help="Address that drivers and tasks connect to.")
-@click.option("--port", type=_PORT, default=_JOBS.port, show_default=True, help="Port for drivers; 0 takes a free one.")
-@click.option(
-    "--task-port", type=_PORT, default=_JOBS.task_port, show_default=True, help="Port for tasks; 0 takes a free one."
-)
+@click.option("--host", help=f"Address that drivers and tasks connect to.  [default: {_JOBS.host}]")
+@click.option("--port", type=_PORT, help=f"Port for drivers; 0 takes a free one.  [default: {_JOBS.port}]")
+@click.option("--task-port", type=_PORT, help=f"Port for tasks; 0 takes a free one.  [default: {_JOBS.task_port}]")
 @click.option("--advertised-host", help="Address that tasks connect to, where it is not the one that drivers use.")
+@click.option("--tls-cert", type=_FILE, help="Certificate of the service and its chain, in PEM.")
+@click.option("--tls-key", type=_FILE, help="Key of the certificate, in PEM.")
+@click.option("--tokens", type=_FILE, help="Tokens of drivers: 'tallymark serve token add' makes them.")
 @click.option(
     "--secret",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_FILE,
     help="File from which the keys of jobs are derived, the same for all services of these roots. It is created if it "
     "does not exist; by default in the user's folder for state.",
 )
 @click.option(
     "--drain-s",
     type=float,
-    default=_JOBS.drain_s,
-    show_default=True,
-    help="Seconds between SIGTERM, when /readyz begins to fail, and the end.",
+    help=f"Seconds between SIGTERM, when /readyz begins to fail, and the end.  [default: {_JOBS.drain_s:g}]",
 )
-@click.option("--hudi-host", default=_HUDI.host, show_default=True, help="Address that Hudi's writers connect to.")
+@click.option("--hudi-host", help=f"Address that Hudi's writers connect to.  [default: {_HUDI.host}]")
 @click.option(
-    "--hudi-port",
-    type=_PORT,
-    default=_HUDI.port,
-    show_default=True,
-    help="Port that they connect to; 0 takes a free one.",
+    "--hudi-port", type=_PORT, help=f"Port that they connect to; 0 takes a free one.  [default: {_HUDI.port}]"
 )
 @click.option(
     "--hudi-network",
-    "networks",
+    "hudi_networks",
     multiple=True,
     metavar="CIDR",
     help="Network whose clients are served, such as 10.1.0.0/16; repeatable. Needed for any address but this machine's "
@@ -61,62 +64,79 @@ _PORT = click.IntRange(0, 65535)
 )
 @click.option(
     "--hudi-views",
-    "views",
     metavar="HOST:PORT",
     help="A timeline server of Hudi that answers everything but markers. Without it Hudi's writers look themselves.",
 )
 @storage_option("the roots do")
+@click.pass_context
 def serve(
+    context: click.Context,
+    /,
+    config: Path | None,
+    check_config: bool,
     roots: Sequence[str],
-    host: str,
-    port: int,
-    task_port: int,
-    advertised_host: str | None,
-    secret: Path | None,
-    drain_s: float,
-    hudi_host: str,
-    hudi_port: int,
-    networks: Sequence[str],
-    views: str | None,
     options: StorageOptions,
+    **given: object,
 ) -> None:
     """Serve markers and lookups to jobs, and markers to Hudi's own writers, until SIGTERM or SIGINT.
 
     It holds no truth: end it at any moment, start it again, run two of one table. The guide "A service outside the
     driver" says how jobs name it, and "Hudi on Tallymark's markers" what to set in Hudi.
     """
+    if context.invoked_subcommand is not None:
+        return
+    if config is None and not roots:
+        raise click.UsageError("Missing option '--root', or '--config'.")
     import anyio
 
     with failing_plainly(as_json=False):
-        jobs = JobServiceSettings(
-            host=host, port=port, task_port=task_port, advertised_host=advertised_host, drain_s=drain_s
-        )
-        hudi = HudiServiceSettings(host=hudi_host, port=hudi_port, networks=tuple(networks), views=views)
-        anyio.run(_serve, roots, options, jobs, secret, hudi, backend="trio")
+        found = _configured(config, roots, options, given)
+        if check_config:
+            _check(config, found)
+        else:
+            anyio.run(_serve, found, backend="trio")
 
 
-async def _serve(
-    roots: Sequence[str],
-    options: StorageOptions,
-    jobs: JobServiceSettings,
-    secret: Path | None,
-    hudi: HudiServiceSettings,
-) -> None:
+def _configured(
+    config: Path | None, roots: Sequence[str], options: StorageOptions, given: dict[str, object]
+) -> "ServeConfig":
+    from tallymark.engine.serve.config import load_config
+    from tallymark.engine.serve.roots import Root
+
+    said = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+    said = {name: value for name, value in said.items() if value not in (None, ())}
+    hudi = {name.removeprefix("hudi_"): value for name, value in said.items() if name.startswith("hudi_")}
+    jobs = {name: value for name, value in said.items() if not name.startswith("hudi_")}
+    return load_config(config, roots=[Root(root, options) for root in roots], jobs=jobs, hudi=hudi)
+
+
+def _check(path: Path | None, config: "ServeConfig") -> None:
+    from tallymark.engine.serve.service import check_files
+
+    problems = check_files(config)
+    for problem in problems:
+        click.echo(f"tallymark: {problem}", err=True)
+    if problems:
+        sys.exit(1)
+    click.echo(f"Nothing is wrong with {path or 'these options'}: {len(config.roots.places)} roots.")
+
+
+async def _serve(config: "ServeConfig") -> None:
     import anyio
 
-    from tallymark.engine.serve.secret_file import default_path, read_or_create
-    from tallymark.engine.serve.service import Service, serving
+    from tallymark.engine.serve.service import serving
 
-    service = Service(
-        roots=roots, options=options, jobs=jobs, hudi=hudi, secret=read_or_create(secret or default_path())
-    )
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with serving(service) as served:
-            click.echo(f"Jobs at http://{served.jobs}")
-            click.echo(f"Markers for Hudi at {served.hudi}")
-            click.echo(f"Tables below {', '.join(roots)}")
+        async with serving(config) as served:
+            click.echo(f"Jobs at {served.jobs}")
+            for place in served.hudi:
+                click.echo(f"Markers for Hudi at {place}")
+            click.echo(f"Tables below {', '.join(config.roots.places)}")
             if await anext(signals) == signal.SIGTERM:
                 served.ending.set()
-                with anyio.move_on_after(jobs.drain_s):
+                with anyio.move_on_after(config.jobs.drain_s):
                     await anext(signals)
     click.echo("Ended.")
+
+
+serve.add_command(token)

@@ -39,6 +39,23 @@ def read(peer: HttpPeer, far: socket.socket, data: bytes) -> None:
             return
 
 
+@pytest.mark.parametrize(
+    ("header", "bearer"),
+    [
+        (b"", ""),
+        (b"Authorization: Bearer tmk_a\r\n", "tmk_a"),
+        (b"authorization: bearer  tmk_a \r\n", "tmk_a"),
+        (b"Authorization: Basic dXNlcg==\r\n", ""),
+        (b"X-Authorization: Bearer tmk_a\r\n", ""),
+    ],
+)
+def test_a_token_is_that_of_its_own_request(ends, header, bearer):
+    peer, _ = ends
+    peer.feed(b"GET /a HTTP/1.1\r\n" + header + b"\r\nGET /b HTTP/1.1\r\n\r\n")
+    assert [request.bearer for request in peer._requests] == [bearer, ""]
+    assert "tmk_a" not in repr(peer._requests)
+
+
 def test_a_request_in_any_pieces_is_one_request(ends):
     peer, far = ends
     whole = b"POST /v1/a%20b?markername=x%2Fy HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc"
@@ -48,7 +65,7 @@ def test_a_request_in_any_pieces_is_one_request(ends):
         peer.feed(whole[at : at + 1])
     assert (peer.owes, peer.is_known) == (False, True)
     [request] = peer.take(5)
-    assert request == HttpRequest("POST", "/v1/a%20b", "markername=x%2Fy")
+    assert request == HttpRequest("POST", "/v1/a%20b", "markername=x%2Fy", client="127.0.0.1")
     assert request.parameters() == {"markername": "x/y"}
     assert request.target == "/v1/a%20b?markername=x%2Fy"
     peer.respond(request, FINE)

@@ -14,6 +14,7 @@ from tallymark.backends.local import LocalBackend
 from tallymark.bench.peers.timeline_server import HUDI_JARS, TimelineServer, timeline_server
 from tallymark.engine.serve.hudi_markers import open_hudi_markers
 from tallymark.engine.serve.hudi_service import serve_hudi
+from tallymark.engine.serve.roots import Roots
 from tallymark.engine.settings import HudiServiceSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import FOLDER, SETTINGS, marker
@@ -67,7 +68,7 @@ def serving(root: Path) -> Iterator[int]:
 
     with start_blocking_portal("trio") as portal:
         portal.call(prepare)
-        run = partial(serve_hudi, [str(root)], HudiServiceSettings(port=0), markers=SETTINGS)
+        run = partial(serve_hudi, Roots.of(str(root)), HudiServiceSettings(port=0), markers=SETTINGS)
         future, (_, port) = portal.start_task(run)
         yield port
         future.cancel()

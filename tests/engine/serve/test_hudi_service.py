@@ -19,6 +19,7 @@ import pytest
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.hudi_service import serve_hudi
+from tallymark.engine.serve.roots import Roots
 from tallymark.engine.settings import HudiServiceSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import SETTINGS, marker
@@ -58,7 +59,7 @@ async def served(root: Path, **settings: Any) -> AsyncIterator[Callable[[], Clie
     await put_state(storage, 9, "inflight")
     await storage.delete([])
     async with anyio.create_task_group() as tasks:
-        run = partial(serve_hudi, [str(root)], HudiServiceSettings(port=0, **settings), markers=SETTINGS)
+        run = partial(serve_hudi, Roots.of(str(root)), HudiServiceSettings(port=0, **settings), markers=SETTINGS)
         _, port = await tasks.start(run)
         clients: list[Client] = []
 
@@ -206,8 +207,8 @@ async def test_everything_but_markers_is_asked_of_hudis_own_server_where_there_i
 @on_both_loops
 async def test_an_address_or_root_that_cannot_be_served_is_said_at_the_start(tmp_path):
     with pytest.raises(InvalidRequest, match="is not an absolute path"):
-        await serve_hudi(["lake"])
+        Roots.of("lake")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InvalidRequest, match=f"cannot listen on 127.0.0.1:{port}.*HudiServiceSettings"):
-            await serve_hudi([str(tmp_path)], HudiServiceSettings(port=port))
+            await serve_hudi(Roots.of(str(tmp_path)), HudiServiceSettings(port=port))

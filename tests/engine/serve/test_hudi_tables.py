@@ -65,7 +65,7 @@ async def test_only_tables_below_a_root_are_found(tmp_path):
     (tmp_path / "alias").symlink_to(lake)
     async with anyio.create_task_group() as tasks:
         for root in (str(lake), f"file:{lake}", str(tmp_path / "alias")):
-            tables = HudiTables(Roots([root, "s3a://bucket/lake"]), tasks, MarkerSettings())
+            tables = HudiTables(Roots.of(root, "s3a://bucket/lake"), tasks, MarkerSettings())
             for base in (f"{root}/flights", "s3://bucket/lake", "s3a://bucket/lake/a/b"):
                 markers, instant = tables.find(f"{base}/.hoodie/.temp/{INSTANT}")
                 assert instant == INSTANT
@@ -91,14 +91,14 @@ async def test_only_tables_below_a_root_are_found(tmp_path):
                 with pytest.raises(InvalidRequest, match="is not <table>"):
                     tables.find(folder)
         with pytest.raises(InvalidRequest, match="no root is given"):
-            Roots([])
+            Roots.of()
 
 
 @on_both_loops
 async def test_idle_tables_make_room_for_others(tmp_path, monkeypatch):
     monkeypatch.setattr(roots_module, "TABLES_MAX", 2)
     async with anyio.create_task_group() as tasks:
-        tables = HudiTables(Roots([str(tmp_path)]), tasks, MarkerSettings())
+        tables = HudiTables(Roots.of(str(tmp_path)), tasks, MarkerSettings())
         folders = [f"{tmp_path}/{name}/.hoodie/.temp/{INSTANT}" for name in "abc"]
         first, _ = tables.find(folders[0])
         second, _ = tables.find(folders[1])

@@ -24,6 +24,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.shared_service import shared_address
 from tallymark.engine.serve.job_service import serve_jobs
+from tallymark.engine.serve.roots import Roots
 from tallymark.engine.settings import JobServiceSettings, SharedServiceSettings, TaskSettings
 from tallymark.engine.tasks.report import TaskReport
 from tests.engine.rpc.test_client import closed_port
@@ -41,7 +42,7 @@ async def serving(root: Path, **settings: Any) -> AsyncIterator[SharedServiceSet
     settings = {"port": 0, "task_port": 0, **settings}
     ending = settings.pop("ending", None)
     async with background_tasks() as tasks:
-        serve = partial(serve_jobs, [str(root)], SECRET, JobServiceSettings(**settings), ending=ending)
+        serve = partial(serve_jobs, Roots.of(str(root)), SECRET, JobServiceSettings(**settings), ending=ending)
         host, port = await tasks.start(serve)
         yield SharedServiceSettings(url=f"http://{host}:{port}")
 
@@ -104,7 +105,7 @@ async def _live(
 ) -> None:
     settings = JobServiceSettings(port=0, task_port=task_port)
     with life:
-        await serve_jobs([str(root)], SECRET, settings, task_status=task_status)
+        await serve_jobs(Roots.of(str(root)), SECRET, settings, task_status=task_status)
 
 
 @on_both_loops
@@ -213,8 +214,11 @@ async def test_probes_see_a_service_that_is_about_to_end(tmp_path):
     ("settings", "rule"),
     [
         ({"host": "0.0.0.0"}, "host is an address of this machine alone"),
+        ({"host": "0.0.0.0", "tls_cert": "a", "tls_key": "b"}, "unless tls_cert, tls_key and tokens are given"),
+        ({"tls_cert": "a"}, "tls_key is given where tls_cert is"),
         ({"port": -1}, "port is between 0 and 65535"),
         ({"request_bytes": 10}, "request_bytes is a whole number"),
+        ({"requests_per_s": 0}, "requests_per_s is a number above zero"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, rule):
@@ -223,10 +227,19 @@ def test_settings_that_cannot_be_are_refused(settings, rule):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:26755", "http://host", "ftp://host:1", "http://user@host:1", "http://h:1/x"]
+    ("url", "rule"),
+    [
+        ("", "url is https://HOST:PORT"),
+        ("127.0.0.1:26755", "url is https://HOST:PORT"),
+        ("https://host", "url is https://HOST:PORT"),
+        ("ftp://host:1", "url is https://HOST:PORT"),
+        ("https://user@host:1", "url is https://HOST:PORT"),
+        ("https://h:1/x", "url is https://HOST:PORT"),
+        ("http://192.0.2.1:26755", "begins with https:// unless it is one of this machine"),
+    ],
 )
-def test_a_service_is_named_by_scheme_host_and_port(url):
-    with pytest.raises(InvalidRequest, match="url is http://HOST:PORT"):
+def test_a_service_is_named_by_scheme_host_and_port(url, rule):
+    with pytest.raises(InvalidRequest, match=rule):
         SharedServiceSettings(url=url)
 
 

@@ -138,19 +138,23 @@ async def test_a_claim_that_lands_after_the_end_acks_nothing_and_goes():
         assert markers_left(store) == []
 
 
-@on_both_loops
+@on_virtual_time
 async def test_an_instant_that_another_writer_has_rolled_back_gets_no_markers(store):
     backend = store.backend
     async with serving(backend) as service:
-        async with shared_job(backend) as job:
-            marked = path_of(job, 1)
-            await mark(service, job.instant, marked)
-            publish(job.ticket, backend, marked, flights({1: 1}))
-            await table(backend).rollback(job.instant)
-            with pytest.raises(Sealed):
-                await mark(service, job.instant, path_of(job, 2))
-            with pytest.raises(RolledBack):
+
+        async def write() -> None:
+            async with shared_job(backend) as job:
+                marked = path_of(job, 1)
+                await mark(service, job.instant, marked)
+                publish(job.ticket, backend, marked, flights({1: 1}))
+                await table(backend).rollback(job.instant)
+                with pytest.raises(Sealed):
+                    await mark(service, job.instant, path_of(job, 2))
                 await job.commit([])
+
+        with pytest.raises(RolledBack):
+            await write()
         assert store.committed_files == set()
         assert markers_left(store) == []
 

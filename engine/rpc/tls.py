@@ -1,0 +1,78 @@
+"""TLS of a service outside of the driver, over sockets that do not block.
+
+Within it tasks authenticate by the key of their job as they do without it (``handshake``): TLS shows a task that it has
+reached the service, and hides what passes.
+"""
+
+import socket
+import ssl
+from pathlib import Path
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import InvalidRequest
+
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+"""Raised by a socket that does not block, encrypted or not, where it would wait."""
+
+_events = EventLog(__name__)
+
+
+class ServerTls:
+    """Certificate and key of a service. Files that have changed are read again for the next connection."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """``certificate`` is a PEM file with the chain. Raises InvalidRequest for files that cannot be used."""
+        self._certificate = certificate
+        self._key = key
+        try:
+            self._version = self._current()
+            self._context = self._load()
+        except (OSError, ValueError) as error:
+            raise InvalidRequest(f"the certificate {certificate} with the key {key} cannot be used: {error}") from error
+
+    def wrap(self, raw: socket.socket) -> ssl.SSLSocket:
+        """Return the socket of a connection, encrypted. The handshake is part of its first reads. Raises OSError."""
+        self._reload()
+        return self._context.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
+
+    def _reload(self) -> None:
+        try:
+            version = self._current()
+            if version == self._version:
+                return
+            self._version = version
+            self._context = self._load()
+        except (OSError, ValueError) as error:  # being replaced: what was read before is used
+            _events.warning("certificate.unreadable", path=self._certificate, reason=error)
+        else:
+            _events.info("certificate.read", path=self._certificate)
+
+    def _current(self) -> tuple[tuple[int, int, int], ...]:
+        found = (self._certificate.stat(), self._key.stat())
+        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._certificate, self._key)
+        return context
+
+
+def client_context(certificates: str) -> ssl.SSLContext:
+    """Return what a client checks a service with: these certificates in PEM, or if empty the system's.
+
+    Raises InvalidRequest for a text that has none.
+    """
+    try:
+        return ssl.create_default_context(cadata=certificates or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise InvalidRequest(f"the certificates to trust are not in PEM: {error}") from error
+
+
+def receive(raw: socket.socket, count: int) -> bytes:
+    """Return what has arrived, about ``count`` bytes at most. Raises what ``recv`` does."""
+    data = raw.recv(count)
+    if isinstance(raw, ssl.SSLSocket):
+        while left := raw.pending():  # decrypted already: no poll reports it
+            data += raw.recv(left)
+    return data

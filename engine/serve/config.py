@@ -1,0 +1,179 @@
+"""What ``tallymark serve`` serves, and its file in TOML.
+
+[[roots]]
+url = "s3://lake/sales"
+storage = {region = "eu-west-1"}             # StorageOptions
+
+[jobs]                                       # JobServiceSettings, and the file of the secret
+host = "10.1.2.3"
+secret = "/etc/tallymark/secret"
+
+[[hudi]]                                     # HudiServiceSettings, and which of the roots; one listener each
+networks = ["10.1.0.0/16"]
+roots = ["s3://lake/sales"]
+
+[markers]                                    # MarkerSettings
+[views]                                      # ViewSettings
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.backends.options import StorageOptions
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.serve.roots import Root, Roots
+from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings, MarkerSettings, ViewSettings
+
+T = TypeVar("T")
+
+SECTIONS = ("roots", "jobs", "hudi", "markers", "views")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiListener:
+    """One listener for Hudi's writers."""
+
+    settings: HudiServiceSettings
+    roots: Roots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """Everything that ``tallymark serve`` is told."""
+
+    roots: Roots
+    jobs: JobServiceSettings = field(default_factory=JobServiceSettings)
+    secret: Path | None = None
+    """None: the file in the user's folder for state."""
+    hudi: tuple[HudiListener, ...] = ()
+    markers: MarkerSettings = field(default_factory=MarkerSettings)
+    views: ViewSettings = field(default_factory=ViewSettings)
+
+
+class ConfigErrors(InvalidRequest):
+    """What is wrong with a file, a line each."""
+
+    def __init__(self, path: Path, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(f"{path}: {problem}" for problem in problems))
+        self.problems = tuple(problems)
+
+
+def load_config(
+    path: Path | None,
+    *,
+    roots: Sequence[Root] = (),
+    jobs: Mapping[str, object] | None = None,
+    hudi: Mapping[str, object] | None = None,
+) -> ServeConfig:
+    """Return the configuration of a file, with what the command line adds: further roots, and settings that count
+    before those of the file. Without a ``[[hudi]]`` in the file, one listener for Hudi's writers of all roots.
+
+    Raises ConfigErrors with everything that is wrong with it.
+    """
+    where = path or Path("command line")
+    return _Reader(where).read(_parsed(path), list(roots), dict(jobs or {}), dict(hudi or {}))
+
+
+def _parsed(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigErrors(path, [f"cannot be read: {error}"]) from error
+
+
+class _Reader:
+    """Reads one file, and collects what is wrong with it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._problems: list[str] = []
+
+    def read(
+        self, found: dict[str, Any], roots: list[Root], jobs: dict[str, object], hudi: dict[str, object]
+    ) -> ServeConfig:
+        self._check_names("", found, SECTIONS)
+        jobs = self._table(found, "jobs") | jobs
+        secret = jobs.pop("secret", None)
+        roots += [root for entry in self._tables(found, "roots") if (root := self._root(entry)) is not None]
+        settings = self._made("jobs", JobServiceSettings, jobs)
+        markers = self._made("markers", MarkerSettings, self._table(found, "markers"))
+        views = self._made("views", ViewSettings, self._table(found, "views"))
+        served = self._attempt("roots", lambda: Roots(roots))
+        listeners = self._tables(found, "hudi") or [{}]
+        hudis = [self._hudi(roots, entry | hudi) for entry in listeners] if served is not None else []
+        if self._problems or served is None or settings is None or markers is None or views is None:
+            raise ConfigErrors(self._path, self._problems)
+        return ServeConfig(
+            roots=served,
+            jobs=settings,
+            secret=None if secret is None else Path(str(secret)),
+            hudi=tuple(each for each in hudis if each is not None),
+            markers=markers,
+            views=views,
+        )
+
+    def _root(self, entry: dict[str, Any]) -> Root | None:
+        self._check_names("roots", entry, ("url", "storage"))
+        storage = dict(self._table(entry, "storage"))
+        hadoop = storage.pop("hadoop", {})
+        if isinstance(hadoop, dict) and hadoop:
+            storage["hadoop"] = tuple(sorted(hadoop.items()))
+        options = self._made("roots.storage", StorageOptions, storage)
+        if not isinstance(url := entry.get("url"), str):
+            self._problems.append("[[roots]] has no url")
+            return None
+        return None if options is None else Root(url, options)
+
+    def _hudi(self, roots: Sequence[Root], entry: dict[str, Any]) -> HudiListener | None:
+        named = entry.pop("roots", None)
+        if isinstance(entry.get("networks"), list):
+            entry["networks"] = tuple(entry["networks"])
+        settings = self._made("hudi", HudiServiceSettings, entry)
+        chosen = [root for root in roots if named is None or root.url in named]
+        for url in sorted({*(named or ())} - {root.url for root in roots}):
+            self._problems.append(f"[[hudi]] roots: {url!r} is none of the roots")
+        own = self._attempt("hudi", lambda: Roots(chosen))
+        return None if settings is None or own is None else HudiListener(settings=settings, roots=own)
+
+    def _made(self, section: str, kind: Callable[..., T], values: Mapping[str, object]) -> T | None:
+        known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        extra = ("secret",) if section == "jobs" else ("roots",) if section == "hudi" else ()
+        if not self._check_names(section, values, (*known, *extra)):
+            return None
+        return self._attempt(section, lambda: kind(**values))
+
+    def _attempt(self, section: str, make: Callable[[], T]) -> T | None:
+        try:
+            return make()
+        except (TallymarkError, TypeError, ValueError) as error:
+            self._problems.append(f"[{section}] {error}")
+            return None
+
+    def _check_names(self, section: str, found: Mapping[str, object], known: Sequence[str]) -> bool:
+        unknown = [name for name in found if name not in known]
+        for name in unknown:
+            near = get_close_matches(name, known, 1)
+            hint = f"; {near[0]} is meant, perhaps" if near else f"; known are {', '.join(known)}"
+            self._problems.append(f"{f'[{section}] ' if section else ''}{name} is not known{hint}")
+        return not unknown
+
+    def _table(self, found: Mapping[str, Any], name: str) -> dict[str, Any]:
+        value = found.get(name, {})
+        if isinstance(value, dict):
+            return dict(value)
+        self._problems.append(f"{name} is not a table")
+        return {}
+
+    def _tables(self, found: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+        value = found.get(name, [])
+        if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+            return [dict(each) for each in value]
+        self._problems.append(f"{name} is not an array of tables: write [[{name}]]")
+        return []

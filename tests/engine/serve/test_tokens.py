@@ -1,0 +1,171 @@
+"""Tokens of drivers: what each may do with which table, for how long, and the file that has them."""
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated
+from tallymark.engine.serve.job_routes import ROLES
+from tallymark.engine.serve.rates import KEYS_MAX, Rates
+from tallymark.engine.serve.secret_file import read_or_create
+from tallymark.engine.serve.tokens import NotAllowed, Role, TokenFile, add_token, read_tokens, revoke_token
+
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
+ROLE_NAMES = [role.name.lower() for role in Role]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.json"
+
+
+OPERATIONS = sorted(f"{method} {route}" for method, route in ROLES)
+
+
+def test_every_operation_has_a_row_of_the_matrix():
+    assert OPERATIONS == ["GET /livez", "GET /readyz", "POST /v1/jobs"]
+
+
+@pytest.mark.parametrize(("role", "operation"), [*product(ROLE_NAMES, OPERATIONS)])
+@pytest.mark.parametrize("place", ["/lake/sales/orders", "/lake/sales", "/lake/salesforce/orders", "s3://lake/sales/x"])
+def test_a_token_opens_the_operations_of_its_role_on_its_tables_and_nothing_else(path, role, operation, place):
+    token = add_token(path, role, ["/lake/sales/*"])
+    needed = ROLES[tuple(operation.split(" "))]
+    if needed is None:
+        return
+    tokens = TokenFile(path)
+    if Role.named(role) >= needed and place == "/lake/sales/orders":
+        assert tokens.authorize(token, needed, place) == read_tokens(path)[0].id
+    else:
+        with pytest.raises(NotAllowed, match="does not allow to write"):
+            tokens.authorize(token, needed, place)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "covered", "left_out"),
+    [
+        ("/lake/sales", "/lake/sales", "/lake/sales/orders"),
+        ("s3a://lake/sales/*", "s3://lake/sales/orders", "s3://lake2/sales/orders"),
+        ("s3://lake/*/orders", "s3://lake/a/b/orders", "s3://lake/orders"),
+        ("/lake/sales/", "/lake/sales", "/lake/sale"),
+        ("gs://lake/day=20[0-9]", "gs://lake/day=207", "gs://lake/day=2017"),
+    ],
+)
+def test_patterns_are_of_places(path, pattern, covered, left_out):
+    token, tokens = add_token(path, "write", [pattern]), TokenFile(path)
+    tokens.authorize(token, Role.WRITE, covered)
+    with pytest.raises(NotAllowed):
+        tokens.authorize(token, Role.WRITE, left_out)
+
+
+def test_what_is_no_token_of_the_file_is_refused(path):
+    token = add_token(path, "admin", ["/*"])
+    tokens, other = TokenFile(path), add_token(path.with_name("other"), "admin", ["/*"])
+    altered = token[:-1] + ("A" if token[-1] != "A" else "B")
+    swapped = token[:12] + other[12:]
+    for false in ("", token[:-1], altered, swapped, other, token.upper(), f"{token} ", read_tokens(path)[0].hash):
+        with pytest.raises(NotAuthenticated, match="missing, unknown or expired"):
+            tokens.authorize(false, Role.READ, "/lake")
+
+
+def test_a_token_ends_by_its_time_and_by_revocation_without_a_restart(path):
+    short = add_token(path, "write", ["/lake"], valid_days=1, now=NOW)
+    tokens = TokenFile(path)
+    tokens.authorize(short, Role.WRITE, "/lake", now=NOW + timedelta(hours=23))
+    with pytest.raises(NotAuthenticated):
+        tokens.authorize(short, Role.WRITE, "/lake", now=NOW + timedelta(hours=24))
+    second = add_token(path, "write", ["/lake"])  # two are valid at once: one takes over from the other
+    assert {tokens.authorize(token, Role.WRITE, "/lake", now=NOW) for token in (short, second)} == {
+        token.id for token in read_tokens(path)
+    }
+    revoke_token(path, read_tokens(path)[1].id)
+    with pytest.raises(NotAuthenticated):
+        tokens.authorize(second, Role.WRITE, "/lake", now=NOW)
+    tokens.authorize(short, Role.WRITE, "/lake", now=NOW)
+
+
+def test_the_file_has_hashes_and_is_its_users_alone(path):
+    token = add_token(path, "write", ["/lake"])
+    assert token not in path.read_text()
+    assert token[13:] not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_cannot_be_read_leaves_the_tokens_that_were_read(path, caplog):
+    token = add_token(path, "write", ["/lake"])
+    tokens = TokenFile(path)
+    path.write_text("{")
+    assert tokens.authorize(token, Role.WRITE, "/lake")
+    assert "tokens.unreadable" in caplog.text
+    path.unlink()
+    with pytest.raises(InvalidRequest, match="cannot be read"):
+        TokenFile(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("{", "is not a file of tokens"),
+        ("[]", "is not a file of tokens"),
+        (json.dumps({"tokens": [{"id": "a"}]}), "is not a file of tokens"),
+        (
+            json.dumps({"tokens": [{"id": "a", "hash": "b", "role": "owner", "tables": ["/a"]}]}),
+            "role 'owner' is none of",
+        ),
+        (json.dumps({"tokens": [{"id": "a", "hash": "b", "role": "read", "tables": []}]}), "names no tables"),
+        (json.dumps({"tokens": [{"id": "a", "hash": "b", "role": "read", "tables": ["lake/*"]}]}), "absolute path"),
+        (
+            json.dumps({"tokens": [{"id": "a", "hash": "b", "role": "read", "tables": ["/a"], "expires": "soon"}]}),
+            "'soon' is not a time",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_named(path, text, rule):
+    path.write_text(text)
+    with pytest.raises(InvalidRequest, match=rule):
+        TokenFile(path)
+
+
+def test_tokens_that_others_may_write_are_refused(path):
+    add_token(path, "write", ["/lake"])
+    path.chmod(0o622)
+    with pytest.raises(InvalidRequest, match="others may write these tokens"):
+        TokenFile(path)
+
+
+def test_an_unknown_token_cannot_be_revoked(path):
+    add_token(path, "write", ["/lake"])
+    with pytest.raises(InvalidRequest, match="has no token 'deadbeef'"):
+        revoke_token(path, "deadbeef")
+    assert len(read_tokens(path)) == 1
+
+
+def test_a_secret_is_made_once_and_refused_where_others_may_read_it(tmp_path):
+    path = tmp_path / "state" / "serve.secret"
+    secret = read_or_create(path)
+    assert len(secret) == 32
+    assert read_or_create(path) == secret
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    path.chmod(0o640)
+    with pytest.raises(InvalidRequest, match="others may read this secret"):
+        read_or_create(path)
+    path.chmod(0o600)
+    path.write_bytes(b"short")
+    with pytest.raises(InvalidRequest, match="has 5 bytes"):
+        read_or_create(path)
+
+
+def test_requests_beyond_a_rate_wait_and_one_key_takes_nothing_from_another():
+    rates = Rates(per_s=2.0, burst=3)
+    assert [rates.wait_s("a", 0.0) for _ in range(4)] == [0, 0, 0, 0.5]
+    assert rates.wait_s("b", 0.0) == 0
+    assert [rates.wait_s("a", 0.5), rates.wait_s("a", 0.5)] == [0, 0.5]
+    assert [rates.wait_s("a", 100.0) for _ in range(4)] == [0, 0, 0, 0.5]
+    for number in range(2 * KEYS_MAX):
+        rates.wait_s(str(number), 200.0)
+    assert len(rates._left) == KEYS_MAX
