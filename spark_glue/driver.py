@@ -18,8 +18,8 @@ port. It is not ``spark.driver.port``, which is Spark's own; one driver then run
 
 
 SHARED = "spark.tallymark.service.url"
-"""Setting with the URL of the service that ``tallymark serve`` runs. Without it the environment variable
-``TALLYMARK_SERVICE`` of the driver counts.
+"""Setting with the URL of the service that ``tallymark serve`` runs, beside ``spark.tallymark.service.token`` and
+``.ca``. Without it the environment variables of ``SharedServiceSettings`` count.
 """
 
 
@@ -29,9 +29,10 @@ def service_settings(session: SparkSession) -> ServiceSettings | SharedServiceSe
     Raises:
         InvalidRequest: the port or the URL is invalid.
     """
-    url = session.conf.get(SHARED, None)
-    shared = SharedServiceSettings(url=url) if url else SharedServiceSettings.of_environment(os.environ)
-    if shared is not None:
+    if url := session.conf.get(SHARED, None):
+        token, ca_file = (session.conf.get(f"spark.tallymark.service.{name}", None) for name in ("token", "ca"))
+        return SharedServiceSettings(url=url, token=token, ca_file=ca_file)
+    if (shared := SharedServiceSettings.of_environment(os.environ)) is not None:
         return shared
     if is_connected(session):
         return ServiceSettings()  # tasks put their own markers

@@ -44,7 +44,7 @@ class HudiListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
-    """Everything that ``tallymark serve`` is told."""
+    """Everything that ``tallymark serve`` takes."""
 
     roots: Roots
     jobs: JobServiceSettings = field(default_factory=JobServiceSettings)
@@ -129,7 +129,7 @@ class _Reader:
         if not isinstance(url := entry.get("url"), str):
             self._problems.append("[[roots]] has no url")
             return None
-        return None if options is None else Root(url, options)
+        return Root(url, options)
 
     def _hudi(self, roots: Sequence[Root], entry: dict[str, Any]) -> HudiListener | None:
         named = entry.pop("roots", None)

@@ -16,9 +16,14 @@ from click.testing import CliRunner
 
 from tallymark.backends.local import LocalBackend
 from tallymark.cli import main
+from tallymark.engine.errors import NotAuthenticated
+from tallymark.engine.rpc.shared_service import shared_address
+from tallymark.engine.serve.tokens import add_token
+from tallymark.engine.settings import SharedServiceSettings
 from tests.engine.rpc.serving import until
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import FOLDER, marker
+from tests.engine.serve.test_secure_service import Authority
 
 FREE_PORTS = ("--port", "0", "--task-port", "0", "--hudi-port", "0")
 
@@ -30,14 +35,14 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+def serving(*arguments: str, scheme: str = "http") -> Iterator[tuple[subprocess.Popen[str], int, int]]:
     """Yield the process, and the ports for drivers and for Hudi's writers."""
     command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", *FREE_PORTS, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             lines = [process.stdout.readline() for _ in range(3)]
-            assert lines[0].startswith("Jobs at http://127.0.0.1:"), process.stderr and process.stderr.read()
+            assert lines[0].startswith(f"Jobs at {scheme}://127.0.0.1:"), process.stderr and process.stderr.read()
             assert lines[1].startswith("Markers for Hudi at 127.0.0.1:")
             drivers, hudi = (int(line.rpartition(":")[2]) for line in lines[:2])
             yield process, drivers, hudi
@@ -136,3 +141,49 @@ def test_what_cannot_be_served_is_said_in_one_line(arguments, code, said):
     assert result.exit_code == code
     assert said in result.stderr
     assert code == 2 or len(result.stderr.splitlines()) == 1
+
+
+def test_a_configuration_is_served_and_checked(tmp_path):
+    file, tokens = tmp_path / "serve.toml", tmp_path / "tokens.json"
+    file.write_text(f'[[roots]]\nurl = "{tmp_path}/lake"\n[jobs]\nsecret = "{tmp_path}/secret"\n')
+    checked = CliRunner().invoke(main, ["serve", "--config", str(file), "--check-config"])
+    assert (checked.exit_code, checked.stdout) == (0, f"Nothing is wrong with {file}: 1 roots.\n")
+    assert not (tmp_path / "secret").exists()
+    with serving("--config", str(file), "--root", f"{tmp_path}/other") as (_, port, _):
+        for table in ("lake/flights", "other"):
+            assert key_of(port, f"{tmp_path}/{table}")
+    wrong = CliRunner().invoke(main, ["serve", "--config", str(file), "--tokens", str(tokens), "--check-config"])
+    assert (wrong.exit_code, "tokens.json cannot be read" in wrong.stderr) == (1, True)
+    file.write_text('[[roots]]\nurl = "lake"\n[jobs]\nprot = 1\n')
+    wrong = CliRunner().invoke(main, ["serve", "--config", str(file), "--check-config"])
+    assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (1, 2)
+
+
+def test_tokens_are_made_listed_and_revoked(tmp_path):
+    tokens = tmp_path / "tokens.json"
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(main, ["serve", "token", *arguments, "--tokens", str(tokens)])
+        assert result.exit_code == 0, result.output
+        return result.stdout.strip()
+
+    made = [run("add", "--table", "s3://lake/*"), run("add", "--role", "read", "--table", "/data/*", "--days", "1")]
+    lines = run("list").splitlines()
+    assert [line.split()[:2] for line in lines] == [[made[0][4:12], "write"], [made[1][4:12], "read"]]
+    assert not any(token[13:] in line for token in made for line in lines)
+    assert run("revoke", made[0][4:12]) == f"{made[0][4:12]} is revoked."
+    assert len(run("list").splitlines()) == 1
+    wrong = CliRunner().invoke(main, ["serve", "token", "add", "--tokens", str(tokens), "--table", "lake/*"])
+    assert (wrong.exit_code, "is not an absolute path" in wrong.stderr) == (1, True)
+
+
+def test_a_job_of_another_machine_is_served_by_its_token(tmp_path):
+    authority = Authority(tmp_path)
+    given = [part for name, value in authority.settings.items() for part in (f"--{name.replace('_', '-')}", value)]
+    token = add_token(authority.tokens, "write", [f"{tmp_path}/lake/*"])
+    with serving("--root", f"{tmp_path}/lake", *given, scheme="https") as (_, port, _):
+        service = SharedServiceSettings(url=f"https://localhost:{port}", token=token, ca_file=str(authority.ca_file))
+        address = anyio.run(shared_address, service, f"{tmp_path}/lake/t", INSTANT)
+        assert address.host == "localhost"
+        with pytest.raises(NotAuthenticated):
+            anyio.run(shared_address, service, f"{tmp_path}/lake", INSTANT)

@@ -30,7 +30,7 @@ from tests.engine.jobs.scene import begin, committed, mark_directly, name_of, ta
 from tests.engine.upsert.scene import KEYED, Changing, changed, changing, people, person
 from tests.stores.second_reader import DATA_FILE, LOG, opened, unpacked
 from tests.support.faulty import FaultyBackend
-from tests.support.loops import on_virtual_time
+from tests.support.loops import on_both_loops
 
 PLACEHOLDERS = {
     "T": r"\d{17}",
@@ -120,7 +120,7 @@ def named(heading: str, *, always: bool) -> set[str]:
     return {name for row in rows for name in names_in(row[0])}
 
 
-@on_virtual_time
+@on_both_loops
 async def test_the_page_has_every_object_that_is_put_and_no_other():
     put: set[str] = set()
     for has_staging in (True, False):
@@ -136,7 +136,7 @@ async def test_the_page_has_every_object_that_is_put_and_no_other():
     assert unseen - named(OBJECTS, always=False) == STORES_OWN
 
 
-@on_virtual_time
+@on_both_loops
 async def test_the_page_has_every_field_that_is_written_and_no_other():
     storage = Recording(has_staging=False)
     report, ticket = await live(storage)

@@ -188,8 +188,10 @@ def _has_drifted(outcome: Outcome, event: Told) -> bool:
 
 def _needs_what_is_archived(outcome: Outcome, event: Told) -> bool:
     """Whether the writer goes by a position that it had read long before, or runs a txn again, and the log is archived
-    there.
+    there; or it was slow to start, and the log that it had read was archived before its instant was reserved.
     """
+    if event.outcome == "TryAgain" and "the log before it is archived" in event.message:
+        return outcome.plan.kept_entries < 64
     if event.outcome != "InvalidRequest" or " archived" not in event.message:
         return False
     plan = _plan_of(outcome, event.writer)

@@ -77,6 +77,8 @@ class Objects:
             return
         self.data[path] = data
         self._modified[path] = self.now
+        if "/body/" in path:  # of an entry that lost its number, and is put once more
+            self.archived.pop(path, None)
         if path in self.archived:  # it counts for no reader
             self.mishaps["archived position taken again"] += "/log/" in path
             return

@@ -136,6 +136,7 @@ async def _recover_and_clean(scene: Scene, outcome: Outcome, processes: Iterable
         await trio.sleep(LEASE.expiry_s)  # it may have beaten in the moment between
     while is_elsewhere and scene.lease_left_s(LEASE.expiry_s) > 0:  # noqa: ASYNC110  # no event marks the end of a lease
         await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a heartbeat that lands late counts
+    drop_beyond_a_gap(scene)
     await _alone(scene, "rescuer", partial(_rescue, scene, outcome))
     outcome.after_the_first_write = scene.objects.whole
     await trio.sleep(SETTLED_S)

@@ -89,12 +89,11 @@ def serve(
         raise click.UsageError("Missing option '--root', or '--config'.")
     import anyio
 
+    if check_config:
+        _check(config, roots, options, given)
+        return
     with failing_plainly(as_json=False):
-        found = _configured(config, roots, options, given)
-        if check_config:
-            _check(config, found)
-        else:
-            anyio.run(_serve, found, backend="trio")
+        anyio.run(_serve, _configured(config, roots, options, given), backend="trio")
 
 
 def _configured(
@@ -110,10 +109,15 @@ def _configured(
     return load_config(config, roots=[Root(root, options) for root in roots], jobs=jobs, hudi=hudi)
 
 
-def _check(path: Path | None, config: "ServeConfig") -> None:
+def _check(path: Path | None, roots: Sequence[str], options: StorageOptions, given: dict[str, object]) -> None:
+    from tallymark.engine.serve.config import ConfigErrors
     from tallymark.engine.serve.service import check_files
 
-    problems = check_files(config)
+    try:
+        config = _configured(path, roots, options, given)
+        problems = check_files(config)
+    except ConfigErrors as errors:
+        problems = [f"{path or 'options'}: {problem}" for problem in errors.problems]
     for problem in problems:
         click.echo(f"tallymark: {problem}", err=True)
     if problems:

@@ -65,7 +65,7 @@ def settings_of(scene: Scene, number: int) -> SharedServiceSettings:
     """Return what a driver says of the services: the one that it uses."""
     plans = scene.plan.services
     place = number % len(plans)
-    return SharedServiceSettings(url=f"http://{plans[place].host}:{FIRST_PORT + place}")
+    return SharedServiceSettings(url=f"https://{plans[place].host}:{FIRST_PORT + place}")
 
 
 async def simulated_address(scene: Scene, settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:

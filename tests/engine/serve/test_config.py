@@ -1,0 +1,105 @@
+"""The file of ``tallymark serve``: what it says, what the command line adds, and everything that is wrong with it."""
+
+from pathlib import Path
+
+import pytest
+
+from tallymark.backends.options import StorageOptions
+from tallymark.engine.serve.config import ConfigErrors, load_config
+from tallymark.engine.serve.roots import Root
+
+WHOLE = """
+[[roots]]
+url = "s3a://lake/sales"
+storage = {region = "eu-west-1", request_count_max = 8}
+
+[[roots]]
+url = "/data/lake"
+
+[jobs]
+host = "127.0.0.1"
+port = 0
+secret = "/etc/secret"
+drain_s = 9.5
+
+[[hudi]]
+port = 1
+networks = ["10.1.0.0/16"]
+host = "10.1.2.3"
+roots = ["/data/lake"]
+
+[[hudi]]
+port = 2
+
+[markers]
+worker_count = 3
+
+[views]
+memory_bytes = 1000
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "serve.toml"
+    path.write_text(text)
+    return path
+
+
+def test_each_key_is_a_field_of_its_settings(tmp_path):
+    config = load_config(written(tmp_path, WHOLE))
+    assert config.roots.places == ["/data/lake", "s3://lake/sales"]
+    assert config.roots._options["s3://lake/sales"] == StorageOptions(region="eu-west-1", request_count_max=8)
+    assert (config.jobs.port, config.jobs.drain_s, config.secret) == (0, 9.5, Path("/etc/secret"))
+    assert [(each.settings.port, each.settings.networks, each.roots.places) for each in config.hudi] == [
+        (1, ("10.1.0.0/16",), ["/data/lake"]),
+        (2, (), ["/data/lake", "s3://lake/sales"]),
+    ]
+    assert (config.markers.worker_count, config.views.memory_bytes) == (3, 1000)
+
+
+def test_the_command_line_adds_roots_and_counts_before_the_file(tmp_path):
+    config = load_config(
+        written(tmp_path, WHOLE), roots=[Root("/other")], jobs={"port": 5, "secret": "/mine"}, hudi={"views": "h:1"}
+    )
+    assert config.roots.places == ["/data/lake", "/other", "s3://lake/sales"]
+    assert (config.jobs.port, config.jobs.drain_s, config.secret) == (5, 9.5, Path("/mine"))
+    assert [each.settings.views for each in config.hudi] == ["h:1", "h:1"]
+
+
+def test_without_a_file_the_command_line_is_enough():
+    config = load_config(None, roots=[Root("/data")])
+    assert config.roots.places == ["/data"]
+    assert [each.roots.places for each in config.hudi] == [["/data"]]
+    assert config.secret is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("x =", ["cannot be read"]),
+        ("", ["no root is given"]),
+        ('[[roots]]\nurl = "lake"', ["'lake' is not an absolute path"]),
+        ("[[roots]]\n", ["has no url", "no root is given"]),
+        ('[roots]\nurl = "/a"', [r"write \[\[roots\]\]", "no root is given"]),
+        ('[[roots]]\nurl = "/a"\n[job]\nport = 1', ["job is not known; jobs is meant, perhaps"]),
+        ('[[roots]]\nurl = "/a"\n[jobs]\nprot = 1', [r"\[jobs\] prot is not known; port is meant, perhaps"]),
+        ('[[roots]]\nurl = "/a"\n[jobs]\nport = "x"\n[markers]\nworker_count = 0', ["port is between", "worker_count"]),
+        ('[[roots]]\nurl = "/a"\n[jobs]\nhost = "10.1.2.3"', ["unless tls_cert, tls_key and tokens are given"]),
+        ('[[roots]]\nurl = "/a"\nstorage = {regoin = "x"}', [r"\[roots.storage\] regoin is not known; region"]),
+        ('[[roots]]\nurl = "/a"\nstorage = {credentials = "AKIA"}', ["credentials names a provider"]),
+        ('[[roots]]\nurl = "/a"\n[[hudi]]\nroots = ["/b"]', ["'/b' is none of the roots", "no root is given"]),
+        ('[[roots]]\nurl = "/a"\n[[hudi]]\nhost = "0.0.0.0"', ["unless networks says who is served"]),
+    ],
+)
+def test_everything_that_is_wrong_is_named_at_once(tmp_path, text, problems):
+    with pytest.raises(ConfigErrors) as raised:
+        load_config(written(tmp_path, text))
+    assert len(raised.value.problems) == len(problems), raised.value.problems
+    for problem in problems:
+        assert raised.match(problem)
+    assert "serve.toml" in str(raised.value)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path):
+    with pytest.raises(ConfigErrors, match=r"missing.toml: cannot be read"):
+        load_config(tmp_path / "missing.toml")
