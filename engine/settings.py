@@ -272,8 +272,8 @@ class SharedServiceSettings:
     ca_file: str | None = None
     """File of the driver with the certificates to trust, in PEM; None: those of the system. Tasks get its content."""
     wait_s: float = 10.0
-    """Time limit for its answer at the start of a job: it opens nothing for that. Afterwards the limits of
-    ``TaskSettings`` and ``ViewSettings`` count, as for the driver's own service."""
+    """Time limit for its answer at the start of a job, all attempts together: a restart takes less. Afterwards the
+    limits of ``TaskSettings`` and ``ViewSettings`` count, as for the driver's own service."""
 
     def __post_init__(self) -> None:
         match = re.fullmatch(r"(https?)://(?:\[([^\]]+)\]|([^/?#\s@:]+)):\d{1,5}/?", str(self.url))

@@ -1,6 +1,7 @@
 """The driver's request to a service outside of it: how the tasks of its job connect there."""
 
 import json
+import ssl
 import time
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -12,6 +13,9 @@ from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUna
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.tls import client_context
 from tallymark.engine.settings import SharedServiceSettings
+
+RETRY_PAUSE_S = 0.2
+"""Between two attempts to connect: a service that starts again takes a second."""
 
 
 async def shared_address(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
@@ -29,10 +33,16 @@ def _request(settings: SharedServiceSettings, url: str, instant: str) -> Service
     certificates = _certificates(settings)
     until = time.monotonic() + settings.wait_s
     while True:
-        response, body = _answer(settings, url, instant, certificates)
-        pause_s = _pause_s(response)
-        if pause_s is None or time.monotonic() + pause_s > until:
-            return _address(settings, response.status, body, certificates)
+        try:
+            response, body = _answer(settings, url, instant, certificates, until - time.monotonic())
+            pause_s = _pause_s(response)
+            if pause_s is None or time.monotonic() + pause_s >= until:
+                return _address(settings, response.status, body, certificates)
+        except ServiceUnavailable as error:  # it may be starting
+            pause_s = RETRY_PAUSE_S
+            is_final = isinstance(error.__cause__, ssl.SSLCertVerificationError)
+            if is_final or time.monotonic() + pause_s >= until:
+                raise
         time.sleep(pause_s)  # noqa: TID251  # in a worker thread
 
 
@@ -48,14 +58,14 @@ def _certificates(settings: SharedServiceSettings) -> str | None:
 
 
 def _answer(
-    settings: SharedServiceSettings, url: str, instant: str, certificates: str | None
+    settings: SharedServiceSettings, url: str, instant: str, certificates: str | None, left_s: float
 ) -> tuple[HTTPResponse, bytes]:
     place = urlsplit(settings.url)
-    host, port = str(place.hostname), place.port
+    host, port, timeout_s = str(place.hostname), place.port, max(left_s, 0.001)
     connection = (
-        HTTPConnection(host, port, timeout=settings.wait_s)
+        HTTPConnection(host, port, timeout=timeout_s)
         if certificates is None
-        else HTTPSConnection(host, port, timeout=settings.wait_s, context=client_context(certificates))
+        else HTTPSConnection(host, port, timeout=timeout_s, context=client_context(certificates))
     )
     headers = {} if settings.token is None else {"Authorization": f"Bearer {settings.token}"}
     try:

@@ -33,7 +33,9 @@ def token() -> None:
     metavar="PATTERN",
     help="Tables that it is for, such as 's3://lake/sales/*'; repeatable. * is any text.",
 )
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it is valid; without it, permanently.")
+@click.option(
+    "--days", type=click.FloatRange(min=0, min_open=True), help="How long it is valid; without it, permanently."
+)
 def add(tokens: Path, role: str, tables: Sequence[str], days: float | None) -> None:
     """Print a new token. It is shown once. Several are valid at a time: add one, hand it out, then revoke the other."""
     with failing_plainly(as_json=False):

@@ -134,7 +134,7 @@ def _at(job: WriteJob, address: ServiceAddress) -> Any:
 
 @on_both_loops
 async def test_a_service_that_nobody_reaches_costs_a_job_its_batches_and_no_more(tmp_path, caplog):
-    away = SharedServiceSettings(url=f"http://127.0.0.1:{closed_port()}")
+    away = SharedServiceSettings(url=f"http://127.0.0.1:{closed_port()}", wait_s=0.5)
     table = tallymark.open_table(tmp_path / "t")
     async with table.write(schema=ROWS.schema, mode="append", service=away) as job:
         assert job.ticket.service is None
@@ -256,4 +256,4 @@ async def test_what_is_no_service_is_named(tmp_path):
     async with listener, background_tasks() as tasks:
         tasks.start_soon(listener.serve, answer)
         with pytest.raises(ServiceUnavailable, match="is not 'tallymark serve': hello"):
-            await shared_address(SharedServiceSettings(url=f"http://127.0.0.1:{port}"), "/t", INSTANT)
+            await shared_address(SharedServiceSettings(url=f"http://127.0.0.1:{port}", wait_s=0.5), "/t", INSTANT)

@@ -44,7 +44,8 @@ class Authority:
 
     def of(self, service: SharedServiceSettings, token: str | None, **named: str | None) -> SharedServiceSettings:
         named.setdefault("ca_file", str(self.ca_file))
-        return SharedServiceSettings(url=service.url.replace("http:", "https:"), token=token, **named)  # type: ignore[arg-type]
+        url = service.url.replace("http:", "https:")
+        return SharedServiceSettings(url=url, token=token, wait_s=5.0, **named)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -188,6 +189,6 @@ def test_files_that_are_no_certificate_are_named(tmp_path, authority):
 
 @on_both_loops
 async def test_a_driver_without_its_certificates_says_so(tmp_path):
-    service = SharedServiceSettings(url="https://127.0.0.1:1", ca_file=str(tmp_path / "no.pem"))
+    service = SharedServiceSettings(url="https://127.0.0.1:1", wait_s=0.5, ca_file=str(tmp_path / "no.pem"))
     with pytest.raises(InvalidRequest, match=r"the certificates to trust, .*no.pem, cannot be read"):
         await shared_address(service, "/t", INSTANT)

@@ -1,0 +1,1 @@
+"""``tallymark serve`` as whole processes that are killed."""
