@@ -36,6 +36,11 @@ def service_settings(session: SparkSession) -> ServiceSettings | SharedServiceSe
         return shared
     if is_connected(session):
         return ServiceSettings()  # tasks put their own markers
+    return driver_settings(session)
+
+
+def driver_settings(session: SparkSession) -> ServiceSettings:
+    """Return where this process, the driver, listens and how executors reach it. Raises InvalidRequest."""
     return of_settings(session.sparkContext.master or "", session.sparkContext.getConf().get)
 
 

@@ -5,6 +5,7 @@
     tallymark.delete(spark, url, where="id = 7")    PySpark: delete rows by a predicate, commit it
     tallymark.read(spark, url)                      PySpark: a native scan of exactly the committed files
     tallymark.reading(spark, url)                   PySpark: the same for a block, in which no clean takes them away
+    tallymark.hudi.markers(spark, roots=[...])      PySpark: markers of Hudi's own writers
     tallymark.open_table(url)                       any engine: jobs, tickets, reports, commit, rollback, clean
     tallymark.write_task(ticket, batches, task=n)   any engine: what a task runs
     tallymark.open_view(ticket)                     any engine: what the table held when the job began, for a task
@@ -38,7 +39,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'tallymark' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    is_module = home == __name__
+    value = importlib.import_module(f"{home}.{name}") if is_module else getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 

@@ -1,3 +1,4 @@
+from tallymark import hudi as hudi
 from tallymark.backends import Backend as Backend
 from tallymark.backends import BackendError as BackendError
 from tallymark.backends import InvalidPath as InvalidPath

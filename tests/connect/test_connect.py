@@ -193,6 +193,14 @@ def test_a_service_outside_of_this_process_takes_the_markers_of_its_tasks(
     exactly_the_committed_files(lake / "t")
 
 
+def test_markers_of_hudi_are_not_taken_by_a_process_that_tasks_cannot_reach(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    refused = pytest.raises(InvalidRequest, match="run 'tallymark serve' where they can")
+    with refused, tallymark.hudi.markers(spark, roots=[str(tmp_path)]):
+        pass
+
+
 def test_markers_by_a_service_that_tasks_cannot_reach_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="markers='batched' needs tasks to reach this process"):
         tallymark.write(rows(spark), tmp_path / "t", mode="append", markers="batched")

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -18,12 +19,15 @@ import pytest
 
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.serve.hudi_options import hudi_options
 from tallymark.engine.serve.hudi_service import serve_hudi
 from tallymark.engine.serve.roots import Roots
 from tallymark.engine.settings import HudiServiceSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import SETTINGS, marker
 from tests.support.loops import on_both_loops
+
+GUIDE = Path(__file__).parents[3] / "docs" / "hudi.md"
 
 in_thread = anyio.to_thread.run_sync
 
@@ -212,3 +216,9 @@ async def test_an_address_or_root_that_cannot_be_served_is_said_at_the_start(tmp
         port = taken.getsockname()[1]
         with pytest.raises(InvalidRequest, match=f"cannot listen on 127.0.0.1:{port}.*HudiServiceSettings"):
             await serve_hudi(Roots.of(str(tmp_path)), HudiServiceSettings(port=port))
+
+
+def test_the_guide_has_the_options_that_a_driver_sets():
+    block = re.search(r"```properties\n(.+?)```", GUIDE.read_text(), re.DOTALL)
+    assert block
+    assert dict(line.split("=", 1) for line in block[1].splitlines()) == hudi_options("127.0.0.1", 26754)

@@ -45,7 +45,7 @@ class Authority:
     def of(self, service: SharedServiceSettings, token: str | None, **named: str | None) -> SharedServiceSettings:
         named.setdefault("ca_file", str(self.ca_file))
         url = service.url.replace("http:", "https:")
-        return SharedServiceSettings(url=url, token=token, wait_s=5.0, **named)  # type: ignore[arg-type]
+        return SharedServiceSettings(url=url, token=token, wait_s=5.0, **named)
 
 
 @pytest.fixture
