@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from subprocess import SubprocessError
@@ -15,7 +16,7 @@ from typing import TypeVar
 from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
 from tallymark.bench.load import Load, Seen, run_load
-from tallymark.bench.markers import commits, model, pace_cost, recovery, throughput
+from tallymark.bench.markers import commits, model, outside, pace_cost, recovery, throughput
 from tallymark.bench.markers.sides import Counts, HudiSide, OpenSide, ServedSide, Side, TaskSide, Tuning, instant
 from tallymark.bench.markers.targets import MARKER_BYTES
 from tallymark.bench.method import rotated
@@ -24,7 +25,7 @@ from tallymark.bench.stores import MarkerStore, at, far, near
 
 Progress = Callable[[str], None]
 
-PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "commits")
+PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits")
 """Parts of a run; ``slow`` takes ten minutes and runs only when it is named."""
 
 ACK_BAR, RATE_BAR, BYTES_BAR = 5.0, 1.0, 50.0
@@ -72,6 +73,8 @@ class Effort:
     flushes: int = 300
     cost_runs: int = 5
     cost_s: float = 2.5
+    outside_rounds: int = outside.ROUNDS
+    outside_s: float = outside.LENGTH_S
     committed: tuple[int, ...] = (100, 1_000, 10_000)
     """Files of the writes whose puts are counted."""
     callers: int = 240
@@ -107,6 +110,8 @@ QUICK = Effort(
     flushes=10,
     cost_runs=1,
     cost_s=0.5,
+    outside_rounds=1,
+    outside_s=1.0,
     committed=(100,),
     callers=64,
 )
@@ -231,6 +236,11 @@ def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
     if "pace" in asked.parts:
         progress("markers: acks over puts")
         yield pace_cost.table(effort.cost_s, effort.cost_runs)
+    if "outside" in asked.parts and find_spec("httptools") is None:
+        progress("markers: outside of the driver needs tallymark[serve], and is left out")
+    elif "outside" in asked.parts:
+        progress("markers: outside of the driver")
+        yield outside.table(effort.outside_rounds, effort.outside_s)
     if "commits" in asked.parts:
         progress("markers: puts of a write")
         yield commits.table(effort.committed)

@@ -181,7 +181,7 @@ def _connected(target: Target) -> socket.socket:
 
 
 def _address(target: Target) -> ServiceAddress:
-    return ServiceAddress(target["host"], target["port"], bytes.fromhex(target["job_key"]))
+    return ServiceAddress(target["host"], target["port"], bytes.fromhex(target["job_key"]), target.get("job", ""))
 
 
 Fields = dict[str, Any]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import RolledBack, TableReplaced
+from tallymark.engine.errors import InvalidRequest, RolledBack, TableReplaced
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.instants.marked import marked_in_storage
@@ -121,4 +121,10 @@ async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:
             pass  # decided by another writer since
     decided = history.decided(instant)
     assert decided is not None
-    return decided.kind if decided.position > handle.log.history.start else "archived"
+    try:
+        await handle.log.reach(decided.position - 1)
+        if decided.kind == "clean":
+            await handle.log.reach_replaced(handle.log.history.cleaned(decided.position))
+    except InvalidRequest:  # what its end would need is archived, which waits for that end
+        return "archived"
+    return decided.kind

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-import anyio
+import anyio.lowlevel
 
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.directory import CheckPath, any_path
@@ -125,11 +125,12 @@ class ServedInstants:
 
 
 class _Shared:
-    """A check that callers share: each gets the result of one that has begun after it has called."""
+    """A check that callers of one moment share: requests that wait for a flush are released together. It starts after
+    all of them have called, and does not wait for those that started before.
+    """
 
     def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
         self._check = check
-        self._checking = anyio.Lock()
         self._next: Lazy[None] | None = None
 
     async def __call__(self) -> None:
@@ -138,6 +139,8 @@ class _Shared:
         await self._next.get()
 
     async def _run(self) -> None:
-        async with self._checking:
+        try:
+            await anyio.lowlevel.checkpoint()  # others that are released at this moment call, too
+        finally:
             self._next = None
-            await self._check()
+        await self._check()

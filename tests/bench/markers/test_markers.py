@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
-from tallymark.bench.markers import commits, pace_cost, question, recovery, throughput
+from tallymark.bench.markers import commits, outside, pace_cost, question, recovery, throughput
 from tests.support.jars import java
 
 TINY = question.Effort(
@@ -129,6 +129,13 @@ def test_a_service_acks_the_requests_of_other_processes(case):
 @pytest.mark.parametrize(("put_s", "rate"), [(0.002, None), (0.03, None), (0.03, 200.0)])
 def test_an_ack_takes_longer_than_its_put(put_s, rate):
     assert pace_cost.measure(put_s, rate, 0.5).ratio > 1
+
+
+def test_an_ack_outside_of_the_driver_follows_a_read():
+    rows = outside.table(rounds=1, length_s=1.0).rows
+    assert len(rows) == 2 * len(outside.LOADS)
+    assert all(row.ratio > 0 and row.outside_per_s > 0 for row in rows)
+    assert rows[3].ratio > 1.3, "the S3 stand-in: a read takes as long as a put"
 
 
 @pytest.mark.anyio

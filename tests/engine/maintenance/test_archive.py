@@ -171,7 +171,8 @@ def test_what_a_clean_that_died_has_yet_to_delete_is_not_archived():
 
 
 @pytest.mark.parametrize("readers", ["directory", "table"])
-async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived_is_dropped(store, readers):
+@pytest.mark.parametrize("beside", ["nothing", "the first entry and a former checkpoint"])
+async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived_is_dropped(store, readers, beside):
     """Of a commit that has replaced files, or of the clean that has deleted them since, and its markers. The instant of
     that commit is not before the floor: an earlier one was committed later.
     """
@@ -182,8 +183,14 @@ async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived
             await short(store.backend).clean(retain_hours=0)
         await earlier.commit([await write_rows(earlier, store.backend)])
     while positions(store)[0] <= 2:
+        if positions(store)[0] == 1:
+            kept = ("/checkpoint/", entry_path(1))
+            former = {path: data for path, data in store.stored.items() if any(part in path for part in kept)}
         await write(store.backend, entries=3)
     assert positions(store)[0] == 3
+    if beside != "nothing":  # which hide how far the log is archived
+        for path, data in former.items():
+            await store.backend.put(path, data)
     decided = store.log_entries[2 if readers == "table" else 1]
     assert decided["kind"] == ("clean" if readers == "table" else "commit")
     late = Reservation(
@@ -199,6 +206,7 @@ async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived
     for name in ("MARKERS.type", *(f"{path}.marker.CREATE" for path in store.committed_files if late.instant in path)):
         await store.backend.put(f"{folder}/{name}", b"DIRECT" if name == "MARKERS.type" else b"")
     store.clock.pass_lease()
+    await short(store.backend).clean()
     await write(store.backend)
     await check_whole(store)
 

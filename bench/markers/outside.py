@@ -1,0 +1,159 @@
+"""Acks by ``tallymark serve`` beside acks by the service in a driver, in blocks that alternate.
+
+An ack of the former follows a read of its claim, so that on a store whose reads take as long as its puts it takes at
+least twice as long; the latter relies on the driver's own heartbeat. Whole jobs wait for neither: tasks request names
+ahead of their files.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import median
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+
+from tallymark.backends import StorageOptions
+from tallymark.bench.load import Load, Seen, Target, run_load
+from tallymark.bench.markers.sides import ServedSide, instant
+from tallymark.bench.markers.targets import OurService, name_of
+from tallymark.bench.results import Table, column, number, seconds
+from tallymark.bench.stores import MarkerStore, far, near
+from tallymark.engine.settings import SharedServiceSettings
+from tallymark.engine.table import open_table
+
+COLUMNS: list[tuple[str, pa.DataType]] = [("event_date", pa.string()), ("rows", pa.int64())]
+
+LOADS = (
+    Load(connections=1, processes=1, inflight=1),
+    Load(connections=4, processes=1, inflight=16, rate=200.0),
+    Load(connections=16, processes=1, inflight=16),
+)
+"""One request after the other; at random moments; and as fast as 256 of them are answered."""
+
+ROUNDS, LENGTH_S = 7, 2.0
+
+LATENCY_S, PUTS_PER_S = 0.03, 3500.0
+"""Of the S3 stand-in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideRow:
+    title: str = column("")
+    driver_s: float = column("mean ack, in the driver", seconds)
+    outside_s: float = column("tallymark serve", seconds)
+    ratio: float = column("ratio of the means", lambda value: f"{value:.2f}")
+    driver_p99_s: float = column("p99, in the driver", seconds)
+    outside_p99_s: float = column("tallymark serve", seconds)
+    driver_per_s: float = column("acks/s, in the driver", number)
+    outside_per_s: float = column("tallymark serve", number)
+
+
+def table(rounds: int = ROUNDS, length_s: float = LENGTH_S) -> Table:
+    """Return the measured rows. Raises ChildFailed: a service has ended early."""
+    return anyio.run(_table, rounds, length_s, backend="trio")
+
+
+async def _table(rounds: int, length_s: float) -> Table:
+    rows: list[OutsideRow] = []
+    with near(Path(tempfile.gettempdir())) as disk, far(LATENCY_S, PUTS_PER_S) as stand_in:
+        for store in (disk, stand_in):
+            rows += await _measured(store, rounds, length_s)
+    return Table(title=f"acks outside of the driver, median of {rounds} pairs of blocks", rows=rows)
+
+
+async def _measured(store: MarkerStore, rounds: int, length_s: float) -> list[OutsideRow]:
+    with tempfile.TemporaryDirectory() as folder, _serve(store, Path(folder)) as url:
+        logs = Path(folder)
+        inside = ServedSide(name="driver", store={**store.fields(), "table": f"{store.url}-driver"}, logs=logs)
+        async with _job(store, url) as outside:
+            with inside.opened() as opened:
+                return [
+                    await anyio.to_thread.run_sync(
+                        _row, store, opened.target(instant(at)), outside, _for(load, length_s), rounds, logs
+                    )
+                    for at, load in enumerate(LOADS)
+                ]
+
+
+def _for(load: Load, length_s: float) -> Load:
+    values = {each.name: getattr(load, each.name) for each in fields(Load)}
+    return Load(**{**values, "seconds": length_s, "warm_up_s": length_s / 4})
+
+
+def _row(store: MarkerStore, inside: Target, outside: Target, load: Load, rounds: int, logs: Path) -> OutsideRow:
+    pairs: list[tuple[Seen, Seen]] = []
+    for turn in range(rounds):
+        targets = (inside, outside) if turn % 2 else (outside, inside)
+        seen = {id(target): run_load(target, load, logs) for target in targets}
+        pairs.append((seen[id(inside)], seen[id(outside)]))
+    return OutsideRow(
+        title=f"{store.where}; {load}",
+        driver_s=median(one.mean_s for one, _ in pairs),
+        outside_s=median(other.mean_s for _, other in pairs),
+        ratio=median(other.mean_s / one.mean_s for one, other in pairs),
+        driver_p99_s=median(_p99(one) for one, _ in pairs),
+        outside_p99_s=median(_p99(other) for _, other in pairs),
+        driver_per_s=median(len(one.latency_s) / load.seconds for one, _ in pairs),
+        outside_per_s=median(len(other.latency_s) / load.seconds for _, other in pairs),
+    )
+
+
+def _p99(seen: Seen) -> float:
+    ordered = sorted(seen.latency_s)
+    return ordered[int(0.99 * (len(ordered) - 1))]
+
+
+@asynccontextmanager
+async def _job(store: MarkerStore, url: str) -> AsyncIterator[Target]:
+    """Yield what the load generator needs for a job that is open for the block, and writes nothing."""
+    table = open_table(store.url, options=store.options)
+    service = SharedServiceSettings(url=url)
+    async with table.write(
+        schema=pa.schema(COLUMNS), mode="append", partition_by=["event_date"], service=service
+    ) as job:
+        address = job.ticket.service
+        assert address is not None, "the service has answered"
+        yield {
+            "open": name_of(OurService),
+            "instant": job.instant,
+            "host": address.host,
+            "port": address.port,
+            "job_key": address.job_key.hex(),
+            "job": address.job,
+        }
+
+
+@contextmanager
+def _serve(store: MarkerStore, folder: Path) -> Iterator[str]:
+    """Run ``tallymark serve`` for the block, and yield its URL."""
+    command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--root", store.url]
+    command += ["--port", "0", "--task-port", "0", "--hudi-port", "0", "--secret", str(folder / "secret")]
+    for name, value in _given(store.options).items():
+        command += ["--storage", f"{name}={value}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  # our own program
+        try:
+            assert process.stdout is not None
+            found = re.fullmatch(r"Jobs at (\S+)\n", process.stdout.readline())
+            assert found is not None, "tallymark serve has not started"
+            yield found[1]
+        finally:
+            process.kill()
+
+
+def _given(options: StorageOptions) -> dict[str, object]:
+    plain = StorageOptions()
+    values = {each.name: getattr(options, each.name) for each in fields(StorageOptions)}
+    return {name: value for name, value in values.items() if value != getattr(plain, name)}
+
+
+if __name__ == "__main__":
+    from tallymark.bench.command import print_table
+
+    print_table(table())
