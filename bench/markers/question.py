@@ -236,14 +236,19 @@ def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
     if "pace" in asked.parts:
         progress("markers: acks over puts")
         yield pace_cost.table(effort.cost_s, effort.cost_runs)
-    if "outside" in asked.parts and find_spec("httptools") is None:
-        progress("markers: outside of the driver needs tallymark[serve], and is left out")
-    elif "outside" in asked.parts:
-        progress("markers: outside of the driver")
-        yield outside.table(effort.outside_rounds, effort.outside_s)
+    if "outside" in asked.parts:
+        yield from _outside(effort, progress)
     if "commits" in asked.parts:
         progress("markers: puts of a write")
         yield commits.table(effort.committed)
+
+
+def _outside(effort: Effort, progress: Progress) -> Iterator[Table]:
+    if find_spec("httptools") is None:
+        progress("markers: outside of the driver needs tallymark[serve], and is left out")
+        return
+    progress("markers: outside of the driver")
+    yield outside.table(effort.outside_rounds, effort.outside_s)
 
 
 def beside(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:
