@@ -79,6 +79,7 @@ class MarkerDirectory:
         check_path: CheckPath = any_path,
         is_new: bool = False,
         is_plain: bool = False,
+        checks_claim: bool = False,
     ) -> None:
         """``check_open`` raises if the instant has ended. It is awaited after a marker is durable and before the ack.
 
@@ -89,6 +90,8 @@ class MarkerDirectory:
         served it before, so nothing is listed.
 
         ``is_plain``: Hudi itself may read the segments, so they lack what it would refuse (``segment``).
+
+        ``checks_claim``: ``check_open`` relies on ``is_held``.
         """
         self._backend = backend
         self._settings = settings
@@ -100,7 +103,7 @@ class MarkerDirectory:
         self._is_plain = is_plain
         self._loaded = Lazy(self._load)
         self._started = Lazy(self._start)
-        self._numbers = SegmentNumbers(backend, self._folder, settings)
+        self._numbers = SegmentNumbers(backend, self._folder, settings, checks_claim=checks_claim)
         self._durable: set[str] = set()
         """As lines of segments: ``name``."""
         self._refusal: TallymarkError | None = None

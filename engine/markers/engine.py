@@ -35,6 +35,7 @@ class MarkerEngine:
         check_path: CheckPath = any_path,
         is_new: bool = False,
         is_plain: bool = False,
+        checks_claim: bool = False,
     ) -> MarkerDirectory:
         """Return the markers of an instant; the same object for the same instant. No I/O.
 
@@ -51,6 +52,7 @@ class MarkerEngine:
                 check_path=check_path,
                 is_new=is_new,
                 is_plain=is_plain,
+                checks_claim=checks_claim,
             )
             self._directories[instant] = directory
             self._scopes[instant] = anyio.CancelScope()

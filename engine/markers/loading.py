@@ -80,13 +80,19 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int, ends_
     between its listing and its reading. Markers read once are kept.
 
     With ``ends_servers`` the caller has sealed the instant, and every marker is read that servers outside of its driver
-    ever ack: their claims are deleted before the last listings start, and they ack nothing without one
-    (docs/decisions/0035-markers-of-a-service-outside-the-driver.md).
+    ever ack: their claims are overwritten before the last listings start, and they ack nothing without one
+    (docs/decisions/0035-markers-of-a-service-outside-the-driver.md). They are not deleted: a copy of a claim's put that
+    lands late would be a claim again.
     """
     loaded = LoadedMarkers()
     read: set[str] = set()
     previous: list[str] | None = None
     claimed: set[int | None] = set()
+    ended: set[str] = set()
+
+    async def end_claim(path: str) -> None:
+        await backend.put(path, b"")
+
     while True:
         entries = []
         async for entry in backend.list(folder):
@@ -99,8 +105,9 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int, ends_
         claimed.update(incarnation_of(path.rpartition("/")[2]) for path in claims)
         missing = await read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
         read.update(listing)
-        if ends_servers and claims:
-            await backend.delete(claims)
+        if ends_servers and not ended.issuperset(claims):
+            await concurrently(end_claim, [path for path in claims if path not in ended], limit=concurrency)
+            ended.update(claims)
             continue
         if listing == previous and not missing:
             loaded.object_count = len(listing)

@@ -11,7 +11,8 @@ import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
-from tallymark.engine.errors import CorruptObject
+from tallymark.backends.repeats import repeats_of
+from tallymark.engine.errors import CorruptObject, ServiceUnavailable
 from tallymark.engine.markers.flush import until_answered
 from tallymark.engine.markers.segment import (
     FIRST_INCARNATION,
@@ -22,20 +23,28 @@ from tallymark.engine.markers.segment import (
 )
 from tallymark.engine.settings import MarkerSettings
 
+UNCLEAR_MAX = 8
+"""Claims that a server puts until the put of one was sent once, where acks rely on it. Of a store that leaves a tenth
+of its puts without an answer, that many fail once in a hundred million.
+"""
+
 
 class SegmentNumbers:
     """Numbers of one server; usable after ``claim``."""
 
-    def __init__(self, backend: Backend, folder: str, settings: MarkerSettings) -> None:
+    def __init__(self, backend: Backend, folder: str, settings: MarkerSettings, *, checks_claim: bool = False) -> None:
+        """``checks_claim``: acks rely on ``are_held``."""
         self._backend = backend
+        self._checks_claim = checks_claim
+        self._repeats = repeats_of(backend)
         self._folder = folder
         self._settings = settings
         self._incarnation = 0
         self._sequence = 0
         self._claiming = anyio.Lock()
         self._claim: tuple[str, bytes] | None = None
-        """Path and content of the first claim. A process that deletes the claims reads the segments after that, and has
-        not started to while this one exists, whatever was claimed since.
+        """Path and content of the first claim. A process that overwrites or deletes the claims reads the segments after
+        that, and has not started to while this one is as it was, whatever was claimed since.
         """
         self._objects: set[str] = set()
         self._lasting: set[str] = set()
@@ -49,23 +58,34 @@ class SegmentNumbers:
 
         Raises:
             FlushFailed: storage did not accept a claim; retrying is safe.
+            ServiceUnavailable: acks rely on claims, and each put of one had to be repeated.
             CorruptObject: none is left.
         """
+        unclear = 0
         while incarnation < INCARNATION_LIMIT:
             path = f"{self._folder}/{claim_name(incarnation)}"
             self._objects.add(path)
-            if await self._is_won(path):
+            won, is_clear = await self._is_won(path)
+            if won is not None and (is_clear or not self._checks_claim):
+                self._claim = self._claim or won
                 self._incarnation, self._sequence = incarnation, 0
                 return
             incarnation += 1
+            unclear += not is_clear
+            if unclear == UNCLEAR_MAX:
+                raise ServiceUnavailable(
+                    f"storage has not answered {UNCLEAR_MAX} puts in {self._folder} at once, and they may arrive "
+                    "again; put markers directly, or retry"
+                )
         raise CorruptObject(
             f"{self._folder} has had {INCARNATION_LIMIT - FIRST_INCARNATION} servers, and no numbers are left; "
             "roll the instant back and start again"
         )
 
     async def are_held(self) -> bool:
-        """Return whether storage still has the first claim: it is deleted with the directory, or before an instant's
-        markers are read at its end, and a later server may then have claimed the same incarnation. Raises BackendError.
+        """Return whether storage still has the first claim: it is overwritten before an instant's markers are read at
+        its end, or deleted with the directory, and a later server may then have claimed the same incarnation. Raises
+        BackendError.
         """
         assert self._claim is not None, "claim comes first"
         path, nonce = self._claim
@@ -103,10 +123,16 @@ class SegmentNumbers:
         """Record that these are deleted."""
         self._objects.difference_update(set(paths) - self._lasting)
 
-    async def _is_won(self, path: str) -> bool:
+    async def _is_won(self, path: str) -> tuple[tuple[str, bytes] | None, bool]:
+        """Return the claim, or None if it is another's; and whether its put was sent once, so that no copy of it can
+        arrive when the claim is gone.
+        """
         nonce = secrets.token_bytes(16)
+        repeats, puts = self._repeats(), 0
 
         async def put() -> bool:
+            nonlocal puts
+            puts += 1
             started = anyio.current_time()
             try:
                 await self._backend.put_new(path, nonce)
@@ -116,6 +142,4 @@ class SegmentNumbers:
             return True
 
         is_won = await until_answered(put, self._settings, path)
-        if is_won and self._claim is None:
-            self._claim = path, nonce
-        return is_won
+        return ((path, nonce) if is_won else None), puts == 1 and self._repeats() == repeats

@@ -2,7 +2,7 @@
 
 The service puts no heartbeat and seals nothing: the driver and other writers do. Whether an instant takes markers is
 read from storage when it is opened, and the claim shows that from then on (``served_instants``). The process that ends
-the instant seals it, deletes the claims, and reads the markers after that (``load_markers``).
+the instant seals it, overwrites the claims, and reads the markers after that (``load_markers``).
 """
 
 from collections import OrderedDict

@@ -2,7 +2,8 @@
 heartbeat.
 
 Nothing but storage says whether an instant takes markers. A server claims an incarnation in the marker directory before
-it takes the first one, and the process that ends the instant deletes the claims before it reads the directory.
+it takes the first one, and the process that ends the instant overwrites or deletes the claims before it reads the
+directory.
 
 - *The first ack follows a look at the instant, which follows the claim*: if the instant was open then, its end comes
   later and finds the claim.
@@ -49,7 +50,11 @@ class ServedInstant:
         """
         self.instant = instant
         self.directory = engine.directory(
-            instant, check_open=_Shared(self._check_held), check_path=check_path, is_plain=is_plain
+            instant,
+            check_open=_Shared(self._check_held),
+            check_path=check_path,
+            is_plain=is_plain,
+            checks_claim=True,
         )
         self.is_again = is_again
         """Whether this server had a directory of it that is deleted, and may have put something after that."""

@@ -17,6 +17,7 @@ import trio
 
 from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
+from tallymark.backends.meter import RequestStatistics
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tests.history import Began, History, Landed, Removed, Replaced, Sent, Strayed
@@ -151,6 +152,7 @@ class Port:
         self.faults = faults
         self.has_staging = objects.has_staging
         self.mishap_count = 0
+        self._repeat_count = 0
         self._kernel = kernel
         self._history = objects.history
         self._chance = kernel.stream(f"port of {process.name}")
@@ -159,6 +161,9 @@ class Port:
         """By the number of the call: a task that gave one up may wait for the next when the answer comes."""
         self._calls = count()
         self._is_closed = False
+
+    def statistics(self) -> RequestStatistics:
+        return RequestStatistics((), self._repeat_count)
 
     async def get(self, path: str) -> bytes:
         check_path(path)
@@ -283,6 +288,7 @@ class Port:
         second = later(second, silence_s)
         what = "lands once more" if second.is_answered and first_s > reported_after_s(second) else "sent twice"
         self._kernel.after(first_s, self._landing(path, act))
+        self._repeat_count += 1
         self.objects.mishaps[what] += 1
         by = self.process.name
         self._history.record(Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=what, for_s=first_s))

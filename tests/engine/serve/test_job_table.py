@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed, TallymarkError
+from tallymark.backends.meter import RequestStatistics
+from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed, ServiceUnavailable, TallymarkError
 from tallymark.engine.jobs import open_job
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.engine import MarkerEngine
@@ -201,3 +202,47 @@ async def test_an_ack_costs_a_put_and_a_look_at_the_claim():
         await mark(service, job.instant, path_of(job, 1, 1))
         calls = [(call.verb, call.paths[0].rpartition("/")[2]) for call in storage.calls[before:]]
         assert calls == [("put_new", "MARKERS1073741825"), ("get", "SERVER1024")]
+
+
+class Repeating(FaultyBackend):
+    """A store whose client repeats the first puts of a claim."""
+
+    def __init__(self, inner: Backend, *, repeated: int) -> None:
+        super().__init__(inner)
+        self.repeated = repeated
+        self.retries = 0
+
+    def statistics(self) -> RequestStatistics:
+        return RequestStatistics((), self.retries)
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        await super().put_new(path, data)
+        if "/SERVER" in path and self.repeated:
+            self.repeated -= 1
+            self.retries += 1
+
+
+@on_both_loops
+async def test_a_claim_whose_put_was_sent_twice_is_not_relied_on(store):
+    """A copy of it that lands when the folder is gone would be a claim again."""
+    repeating = Repeating(store.backend, repeated=2)
+    async with serving(repeating) as service:
+        async with shared_job(store.backend) as job:
+            await mark(service, job.instant, path_of(job, 1))
+            claims = {path: data for path, data in store.stored.items() if "/SERVER" in path}
+            assert [path.rpartition("/")[2] for path in sorted(claims)] == ["SERVER1024", "SERVER1025", "SERVER1026"]
+            await job.commit([])
+        for path in sorted(claims)[:2]:
+            await store.backend.put_new(path, claims[path])
+        with pytest.raises(Sealed):
+            await mark(service, job.instant, path_of(job, 2))
+    assert markers_left(store) == []
+
+
+@on_both_loops
+async def test_tasks_put_their_own_markers_where_no_claim_can_be_relied_on(store):
+    async with serving(Repeating(store.backend, repeated=100)) as service, shared_job(store.backend) as job:
+        with pytest.raises(ServiceUnavailable, match="put markers directly"):
+            await mark(service, job.instant, path_of(job, 1))
+        await job.commit([])
+    assert markers_left(store) == []
