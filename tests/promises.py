@@ -157,31 +157,68 @@ def no_ack_came_too_late(history: History, *, read_after_seal: bool = False, exp
     """Whoever decides an instant and reads its markers then finds every one that was acked, or ever will be.
 
     With ``read_after_seal`` a rollback reads them when it has put the seal, and may have waited between entry and seal;
-    so does one of a writer that has come back since its lease of ``expiry_s`` was over.
+    so does one of a writer that has come back since its lease of ``expiry_s`` was over. Where services outside of the
+    drivers have claimed the instant by then, the markers are read when these claims are overwritten, or gone.
     """
     asked = {event.request: event for event in history.of(Asked)}
-    landed: set[Marker] = set()
-    landed_before: dict[str, frozenset[Marker]] = {}
+    readings = _Readings()
     beat_at: dict[str, float] = {}
     came_back: set[str] = set()
     replay = Replay(history)
     for event in replay.events():
-        if isinstance(event, Landed) and "/.temp/" in event.path:
-            landed.update(markers_of(event.path, event.data))
+        if isinstance(event, Landed | Removed) and "/.temp/" in event.path:
+            readings.change(event)
         elif isinstance(event, Landed) and event.path.startswith(BEAT):
             instant = event.path.removeprefix(BEAT)
             came_back |= {instant} if event.at - beat_at.get(instant, event.at) > expiry_s else set()
             beat_at[instant] = event.at
         elif isinstance(event, Landed) and event.path.startswith((LOG, SEAL)):
-            for instant in replay.decided.keys() - landed_before.keys():
+            for instant in replay.decided.keys() - readings.started:
                 is_at_once = replay.decided[instant] == "commit" or not (read_after_seal or instant in came_back)
                 if is_at_once or event.path == f"{SEAL}{instant}":
-                    landed_before[instant] = frozenset(marker for marker in landed if marker[0] == instant)
+                    readings.start(instant)
         elif isinstance(event, Acked):
             request = asked[event.request]
-            if (found := landed_before.get(request.instant)) is not None:
+            if (found := readings.found.get(request.instant)) is not None:
                 late = {(request.instant, name) for name in request.names} - found
                 _hold(not late, f"acked, and durable after the instant was decided: {late}", event, history)
+
+
+class _Readings:
+    """What the process that ends an instant finds of its markers."""
+
+    def __init__(self) -> None:
+        self.started: set[str] = set()
+        self.found: dict[str, frozenset[Marker]] = {}
+        self._landed: set[Marker] = set()
+        self._claims: dict[str, set[str]] = {}
+        """Of services outside of the drivers."""
+        self._awaited: dict[str, set[str]] = {}
+        """Those of an instant that ends which still are as they were."""
+
+    def start(self, instant: str) -> None:
+        """The instant ends: it is read at once, or when these claims are overwritten."""
+        self.started.add(instant)
+        self._awaited[instant] = {*self._claims.get(instant, ())}
+        self._read(instant)
+
+    def change(self, event: Landed | Removed) -> None:
+        """An object of a marker directory is put or deleted."""
+        instant = event.path.split("/")[2]
+        if isinstance(event, Landed):
+            self._landed.update(markers_of(event.path, event.data))
+        if "/SERVER" not in event.path:
+            return
+        if isinstance(event, Landed) and event.data:
+            self._claims.setdefault(instant, set()).update([event.path] if event.by.startswith("service") else [])
+            return
+        self._claims.get(instant, set()).discard(event.path)
+        self._awaited.get(instant, set()).discard(event.path)
+        self._read(instant)
+
+    def _read(self, instant: str) -> None:
+        if instant in self.started - self.found.keys() and not self._awaited[instant]:
+            self.found[instant] = frozenset(marker for marker in self._landed if marker[0] == instant)
 
 
 def every_reading_is_whole(history: History) -> None:
