@@ -276,9 +276,12 @@ class SharedServiceSettings:
     limits of ``TaskSettings`` and ``ViewSettings`` count, as for the driver's own service."""
 
     def __post_init__(self) -> None:
-        match = re.fullmatch(r"(https?)://(?:\[([^\]]+)\]|([^/?#\s@:]+)):\d{1,5}/?", str(self.url))
+        match = re.fullmatch(r"(https?)://(?:\[([^\]]+)\]|([^/?#\s@:]+)):(\d{1,5})/?", str(self.url))
         _check(match is not None, "url", self.url, "is https://HOST:PORT, or http://HOST:PORT on this machine")
         assert match is not None
+        _check(0 < int(match[4]) <= 65535, "url", self.url, "has a port between 1 and 65535")
+        if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):  # its value is not shown
+            raise InvalidRequest("setting token: it has spaces, line ends or other characters that no token has")
         _check(
             match[1] == "https" or _is_loopback(match[2] or match[3]),
             "url",

@@ -14,6 +14,9 @@ from tallymark.engine.settings import HudiServiceSettings
 from tallymark.spark_glue.driver import driver_settings
 from tallymark.spark_glue.session import is_connected
 
+EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104  # compared with only
+"""Addresses to listen on that no client can connect to."""
+
 
 @contextmanager
 def markers(
@@ -51,7 +54,8 @@ def markers(
         start_blocking_portal("trio") as portal,
         portal.wrap_async_context_manager(_serving(roots, own, options)) as port,
     ):
-        yield hudi_options(own.host if settings else driver.advertised_host or driver.host, port)
+        is_given = settings is not None and settings.host not in EVERY_INTERFACE
+        yield hudi_options(own.host if is_given else driver.advertised_host or driver.host, port)
 
 
 @asynccontextmanager

@@ -40,9 +40,12 @@ class Marked:
         return "direct" if self.direct else kind
 
 
-async def marked_in_storage(handle: TableHandle, reservation: Reservation, *, is_sealed: bool = True) -> Marked:
+async def marked_in_storage(
+    handle: TableHandle, reservation: Reservation, *, is_sealed: bool = True, is_outside: bool = False
+) -> Marked:
     """Return every data file that the instant may have started, read from storage. To be called after the seal was put:
     then no service outside of the writer's process acks anything later. Without a seal nothing is changed.
+    ``is_outside``: all servers of it were outside of the writer's process, where a claim alone is no damage.
 
     Missing or unreadable markers are never treated as none: then the table is listed for files that carry the instant
     in their names, in addition to the readable markers. That is logged as a warning, unless another process has rolled
@@ -58,7 +61,7 @@ async def marked_in_storage(handle: TableHandle, reservation: Reservation, *, is
         if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
             raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
         # A server puts its first segment soon after its claim, and a merge leaves one.
-        if loaded.is_claimed and not loaded.segments:
+        if loaded.is_claimed and not loaded.segments and not is_outside:
             raise CorruptObject(f"{folder} has the claim of a marker server and no segment")
     except (CorruptObject, NotFound) as error:
         found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]

@@ -271,7 +271,7 @@ class WriteJob:
         if self._reservation.marker_kind == "direct":
             return Marked(batched=frozenset(), direct=await directly_marked(backend, self.instant))
         if not self._is_served_here:
-            return await marked_in_storage(self._handle, self._reservation)
+            return await marked_in_storage(self._handle, self._reservation, is_outside=True)
         self._has_direct = await is_flagged(backend, self.instant)
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
         acked = await self._directory.paths()

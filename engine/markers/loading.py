@@ -10,7 +10,8 @@ markers:
   return pages in ascending order, each as it is at its request; HDFS returns a directory in pages of sorted names.
 - A local disk returns names in any order. It returns several hundred names per call, and no name appears or disappears
   during one: the few segments of a directory are in one call. Beside thousands of direct markers they may be in two.
-  For that case, and for stores that promise less than the above, listings are repeated until two agree.
+  For that case, and for stores that promise less than the above, listings are repeated until nothing of the one before
+  is missing.
 
 Numbers of earlier releases have fewer digits. A merge of those by a server of this release moves them once to an
 earlier place; the first of two listings can miss that, the second cannot.
@@ -76,8 +77,9 @@ class LoadedMarkers:
 async def load_markers(backend: Backend, folder: str, *, concurrency: int, ends_servers: bool = False) -> LoadedMarkers:
     """Read every marker that was acked before the call, batched and direct ones alike.
 
-    The folder is listed until two listings agree and each of their segments has been read: a merge may delete a segment
-    between its listing and its reading. Markers read once are kept.
+    The folder is listed until nothing of the listing before is missing and each segment has been read: a merge may
+    delete a segment between its listing and its reading. Markers read once are kept. What others add meanwhile was
+    acked later, so that a server that starts beside a busy one need not wait for a pause of it.
 
     With ``ends_servers`` the caller has sealed the instant, and every marker is read that servers outside of its driver
     ever ack: their claims are overwritten before the last listings start, and they ack nothing without one
@@ -103,13 +105,14 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int, ends_
         listing = [entry.path for entry in entries]
         claims = [path for path in listing if is_claim(path.rpartition("/")[2])]
         claimed.update(incarnation_of(path.rpartition("/")[2]) for path in claims)
-        missing = await read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
-        read.update(listing)
-        if ends_servers and not ended.issuperset(claims):
+        if ends_servers and not ended.issuperset(claims):  # first: what cannot be read ends this call
             await concurrently(end_claim, [path for path in claims if path not in ended], limit=concurrency)
             ended.update(claims)
             continue
-        if listing == previous and not missing:
+        missing = await read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
+        read.update(listing)
+        is_settled = listing == previous if ends_servers else previous is not None and set(previous) <= set(listing)
+        if is_settled and not missing:
             loaded.object_count = len(listing)
             loaded.segments = _segments(folder, entries, claimed)
             return loaded

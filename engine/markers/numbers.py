@@ -11,7 +11,7 @@ import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
-from tallymark.backends.repeats import repeats_of
+from tallymark.backends.unanswered import unanswered_puts_of
 from tallymark.engine.errors import CorruptObject, ServiceUnavailable
 from tallymark.engine.markers.flush import until_answered
 from tallymark.engine.markers.segment import (
@@ -36,7 +36,9 @@ class SegmentNumbers:
         """``checks_claim``: acks rely on ``are_held``."""
         self._backend = backend
         self._checks_claim = checks_claim
-        self._repeats = repeats_of(backend)
+        self._unanswered = unanswered_puts_of(backend)
+        self._reached = 0
+        """The incarnation after the last one that this server has tried."""
         self._folder = folder
         self._settings = settings
         self._incarnation = 0
@@ -61,10 +63,11 @@ class SegmentNumbers:
             ServiceUnavailable: acks rely on claims, and each put of one had to be repeated.
             CorruptObject: none is left.
         """
-        unclear = 0
+        unclear, incarnation = 0, max(incarnation, self._reached)
         while incarnation < INCARNATION_LIMIT:
             path = f"{self._folder}/{claim_name(incarnation)}"
             self._objects.add(path)
+            self._reached = incarnation + 1
             won, is_clear = await self._is_won(path)
             if won is not None and (is_clear or not self._checks_claim):
                 self._claim = self._claim or won
@@ -128,7 +131,7 @@ class SegmentNumbers:
         arrive when the claim is gone.
         """
         nonce = secrets.token_bytes(16)
-        repeats, puts = self._repeats(), 0
+        unanswered, puts = self._unanswered(), 0
 
         async def put() -> bool:
             nonlocal puts
@@ -142,4 +145,4 @@ class SegmentNumbers:
             return True
 
         is_won = await until_answered(put, self._settings, path)
-        return ((path, nonce) if is_won else None), puts == 1 and self._repeats() == repeats
+        return ((path, nonce) if is_won else None), puts == 1 and self._unanswered() == unanswered

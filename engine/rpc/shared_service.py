@@ -5,7 +5,7 @@ import ssl
 import time
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import anyio.to_thread
 
@@ -30,6 +30,7 @@ async def shared_address(settings: SharedServiceSettings, url: str, instant: str
 
 
 def _request(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
+    url = unquote(urlsplit(url).path) if url.startswith("file:") else url  # services name local tables by their path
     certificates = _certificates(settings)
     until = time.monotonic() + settings.wait_s
     while True:

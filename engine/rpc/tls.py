@@ -40,16 +40,16 @@ class ServerTls:
             version = self._current()
             if version == self._version:
                 return
-            self._version = version
             self._context = self._load()
+            self._version = version
         except (OSError, ValueError) as error:  # being replaced: what was read before is used
             _events.warning("certificate.unreadable", path=self._certificate, reason=error)
         else:
             _events.info("certificate.read", path=self._certificate)
 
-    def _current(self) -> tuple[tuple[int, int, int], ...]:
+    def _current(self) -> tuple[tuple[int, ...], ...]:
         found = (self._certificate.stat(), self._key.stat())
-        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
+        return tuple((each.st_ino, each.st_mtime_ns, each.st_ctime_ns, each.st_size) for each in found)
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

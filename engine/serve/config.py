@@ -101,7 +101,9 @@ class _Reader:
         self._check_names("", found, SECTIONS)
         jobs = self._table(found, "jobs") | jobs
         secret = jobs.pop("secret", None)
-        roots += [root for entry in self._tables(found, "roots") if (root := self._root(entry)) is not None]
+        given = {root.url for root in roots}
+        own = [root for entry in self._tables(found, "roots") if (root := self._root(entry)) is not None]
+        roots += [root for root in own if root.url not in given]
         settings = self._made("jobs", JobServiceSettings, jobs)
         markers = self._made("markers", MarkerSettings, self._table(found, "markers"))
         views = self._made("views", ViewSettings, self._table(found, "views"))
@@ -133,6 +135,9 @@ class _Reader:
 
     def _hudi(self, roots: Sequence[Root], entry: dict[str, Any]) -> HudiListener | None:
         named = entry.pop("roots", None)
+        if named is not None and not (isinstance(named, list) and all(isinstance(url, str) for url in named)):
+            self._problems.append("[[hudi]] roots is not a list of texts")
+            named = None
         if isinstance(entry.get("networks"), list):
             entry["networks"] = tuple(entry["networks"])
         settings = self._made("hudi", HudiServiceSettings, entry)

@@ -63,13 +63,21 @@ class HttpResponse:
 class HttpPeer(Peer):
     """A ``Peer`` that speaks HTTP/1.1."""
 
-    def __init__(self, raw: socket.socket, *, request_bytes: int, networks: Sequence[Network] = ()) -> None:
+    def __init__(
+        self,
+        raw: socket.socket,
+        *,
+        request_bytes: int,
+        networks: Sequence[Network] = (),
+        answers_one: bool = False,
+    ) -> None:
         """``request_bytes`` bounds a request, with its head. Of peers of other ``networks``, if there are any, nothing
-        is taken.
+        is taken. ``answers_one``: the connection ends with its first response.
         """
         super().__init__(raw, inflight_count=1)
         self._request_bytes = request_bytes
         self._networks = networks
+        self._answers_one = answers_one
         self._parser = httptools.HttpRequestParser(self)
         self._requests: deque[HttpRequest] = deque()
         self._url = b""
@@ -121,7 +129,8 @@ class HttpPeer(Peer):
 
     def on_message_complete(self) -> None:
         path, _, query = self._url.decode("latin-1").partition("?")
-        method, keeps_alive = self._parser.get_method().decode("latin-1"), self._parser.should_keep_alive()
+        method = self._parser.get_method().decode("latin-1")
+        keeps_alive = self._parser.should_keep_alive() and not self._answers_one
         request = HttpRequest(method, path, query, keeps_alive, client=self._client, bearer=self._bearer)
         self._requests.append(request)
         self._part_bytes, self._is_partial, self._is_known = 0, False, True

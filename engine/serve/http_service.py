@@ -61,12 +61,20 @@ async def serve_http(
     *,
     networks: Sequence[str] = (),
     tls: ServerTls | None = None,
+    answers_one: bool = False,
 ) -> None:
-    """Answer requests until cancelled. Of clients outside of these networks, if there are any, nothing is taken."""
+    """Answer requests until cancelled. Of clients outside of these networks, if there are any, nothing is taken.
+    ``answers_one``: each connection ends with its first response.
+    """
     served = [ipaddress.ip_network(network) for network in networks]
 
     def welcome(raw: socket.socket) -> HttpPeer:
-        return HttpPeer(raw if tls is None else tls.wrap(raw), request_bytes=limits.request_bytes, networks=served)
+        return HttpPeer(
+            raw if tls is None else tls.wrap(raw),
+            request_bytes=limits.request_bytes,
+            networks=served,
+            answers_one=answers_one,
+        )
 
     connections = Connections(limits, ConnectionCounts(), welcome, partial(_dispatch, routes.answer))
     await connections.run([raw_socket(listener) for listener in listeners])

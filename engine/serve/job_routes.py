@@ -76,7 +76,8 @@ class JobRoutes:
         marker_folder(instant)
         token, outcome = None, "answered"
         try:
-            token = self._authorize(request, ROLES[KEY_OF_JOB], place)
+            token = self._authenticate(request)
+            self._authorize(request, ROLES[KEY_OF_JOB], place)
             name = job_name(instant, self._tables.check(place))
         except TallymarkError as error:
             outcome = type(error).__name__
@@ -88,11 +89,22 @@ class JobRoutes:
             {"job": name, "host": self._advertised_host, "port": address.port, "key": address.job_key.hex()}
         )
 
-    def _authorize(self, request: HttpRequest, role: Role | None, place: str) -> str | None:
+    def _authenticate(self, request: HttpRequest) -> str | None:
+        """Return the id of the client's token; None where none is needed. Counts the request.
+
+        Raises:
+            NotAuthenticated: it has none that is known. Such requests are counted by the client's address.
+            Overloaded: it sends too many.
+        """
         token = None
-        if self._tokens is not None and role is not None:
-            token = self._tokens.authorize(request.bearer, role, place)
-        wait_s = self._rates.wait_s(token or request.client, anyio.current_time())
-        if wait_s:
-            raise Overloaded(f"{token or request.client} sends too many requests", retry_after_s=wait_s)
+        try:
+            token = None if self._tokens is None else self._tokens.authenticate(request.bearer).id
+        finally:
+            client = token or request.client
+            if wait_s := self._rates.wait_s(client, anyio.current_time()):
+                raise Overloaded(f"{client} sends too many requests", retry_after_s=wait_s)
         return token
+
+    def _authorize(self, request: HttpRequest, role: Role | None, place: str) -> None:
+        if self._tokens is not None and role is not None:
+            self._tokens.authorize(request.bearer, role, place)

@@ -66,7 +66,10 @@ async def serve_jobs(
     async with background_tasks() as tasks:
         tables = JobTables(roots, tasks, batched, views or ViewSettings())
         tasks_settings = ServiceSettings(
-            host=settings.host, port=settings.task_port, connection_count=settings.connection_count
+            host=settings.host,
+            advertised_host=settings.advertised_host or settings.host,  # else the one by which a driver has come
+            port=settings.task_port,
+            connection_count=settings.connection_count,
         )
         tls = None
         if settings.tls_cert is not None and settings.tls_key is not None:
@@ -84,6 +87,6 @@ async def serve_jobs(
             async with http_listeners(settings.host, settings.port, settings="JobServiceSettings") as listeners:
                 await tasks.start(server.run)
                 task_status.started(bound_address(listeners[0]))
-                await serve_http(listeners, _DriverLimits(settings), routes, tls=tls)
+                await serve_http(listeners, _DriverLimits(settings), routes, tls=tls, answers_one=True)
         finally:
             tables.close()

@@ -52,6 +52,12 @@ class JobTable:
         """Whether no request waits."""
         return not self._users
 
+    @property
+    def entries(self) -> int:
+        """Entries of the log that are in memory, with the files that they name."""
+        history = self._handle.log.history
+        return history.head - history.base
+
     def close(self) -> None:
         """End what waits as Closed, and release the memory and local files of the views."""
         self._instants.forget_all()

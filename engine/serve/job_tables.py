@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from anyio.abc import TaskGroup
 
-from tallymark.engine.errors import TableReplaced
+from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, TableReplaced
 from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
 from tallymark.engine.rpc.handshake import of_job_name
@@ -12,6 +12,11 @@ from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.serve.job_table import JobTable
 from tallymark.engine.serve.roots import OpenTables, Roots, place_of
 from tallymark.engine.settings import MarkerSettings, ViewSettings
+
+ENTRIES_MAX = 1000
+"""Entries of a table's log that are read on before the table is opened again, at a checkpoint: writers leave one every
+64 entries.
+"""
 
 
 class JobTables(Handler):
@@ -35,12 +40,15 @@ class JobTables(Handler):
 
     async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         instant, place = of_job_name(job)
-        table = self._tables.get(place)
         try:
-            await table.create_markers(instant, requests, settle)
-        except TableReplaced:  # since it was opened here: the job is of the table that is there now, or is over
-            self._tables.drop(table)
-            await self._tables.get(place).create_markers(instant, requests, settle)
+            table = self._tables.get(place)
+            try:
+                await table.create_markers(instant, requests, settle)
+            except TableReplaced:  # since it was opened here: the job is of the table that is there now, or is over
+                self._tables.drop(table)
+                await self._tables.get(place).create_markers(instant, requests, settle)
+        except InvalidRequest as error:  # of this service, and not of the requests, whose errors are settled
+            raise ServiceUnavailable(f"this service cannot serve {place}: {error}") from error
 
     def cached_blocks(
         self, job: str, position: int, log_hash: str, partitions: Sequence[str]
@@ -52,6 +60,9 @@ class JobTables(Handler):
     async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
         instant, place = of_job_name(job)
         table = self._tables.get(place)
+        if table.is_idle and table.entries > ENTRIES_MAX:  # it is opened again at a checkpoint
+            self._tables.drop(table)
+            table = self._tables.get(place)
         try:
             return await table.look_up(instant, position, log_hash)
         except TableReplaced:

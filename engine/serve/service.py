@@ -1,6 +1,6 @@
 """The whole of ``tallymark serve``: its listeners, for as long as a block lasts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import anyio
 
+from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
-from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.config import ServeConfig
 from tallymark.engine.serve.hudi_service import serve_hudi
@@ -50,13 +50,15 @@ def check_files(config: ServeConfig) -> list[str]:
     """Return what is wrong with the files that a configuration names. Nothing is created."""
     problems = []
     jobs = config.jobs
-    for check in (
+    checks: tuple[Callable[[], object], ...] = (
+        *(partial(config.roots.open, place) for place in config.roots.places),
         lambda: jobs.tls_cert and jobs.tls_key and ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key)),
         lambda: jobs.tokens and TokenFile(Path(jobs.tokens)),
         lambda: config.secret and config.secret.exists() and read_or_create(config.secret),
-    ):
+    )
+    for check in checks:
         try:
             check()
-        except InvalidRequest as error:
+        except TallymarkError as error:
             problems.append(str(error))
     return problems

@@ -7,6 +7,7 @@ A token is ``tmk_<id>_<32 random bytes in base64url>``: with so much chance one 
 """
 
 import base64
+import fcntl
 import fnmatch
 import hashlib
 import hmac
@@ -14,7 +15,8 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -94,34 +96,39 @@ class TokenFile:
             NotAuthenticated: it is missing, unknown or expired.
             NotAllowed: it does not allow that.
         """
+        token = self.authenticate(presented, now=now)
+        if Role.named(token.role) < role or not token.covers(place):
+            raise NotAllowed(f"token {token.id} does not allow to {role.name.lower()} {place}")
+        return token.id
+
+    def authenticate(self, presented: str, *, now: datetime | None = None) -> Token:
+        """Return the token that was presented. Raises NotAuthenticated: it is missing, unknown or expired."""
         self._reload()
         match = _TOKEN.fullmatch(presented)
         token = self._tokens.get(match["id"]) if match else None
         is_same = hmac.compare_digest(_hash(presented), token.hash if token is not None else _hash(""))
         if token is None or not is_same or token.is_expired(now or datetime.now(UTC)):
             raise NotAuthenticated("the token is missing, unknown or expired; ask the operator of the service for one")
-        if Role.named(token.role) < role or not token.covers(place):
-            raise NotAllowed(f"token {token.id} does not allow to {role.name.lower()} {place}")
-        return token.id
+        return token
 
     def _reload(self) -> None:
         try:
             version = self._current()
             if version == self._version:
                 return
-            self._version = version
             self._tokens = {token.id: token for token in read_tokens(self._path)}
+            self._version = version
         except InvalidRequest as error:  # those that were read before count
             _events.warning("tokens.unreadable", path=self._path, reason=error)
         else:
             _events.info("tokens.read", path=self._path, tokens=len(self._tokens))
 
-    def _current(self) -> tuple[int, int, int]:
+    def _current(self) -> tuple[int, ...]:
         try:
             found = self._path.stat()
         except OSError as error:
             raise InvalidRequest(f"the tokens {self._path} cannot be read: {error}") from error
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 def read_tokens(path: Path) -> list[Token]:
@@ -131,7 +138,7 @@ def read_tokens(path: Path) -> list[Token]:
             raise InvalidRequest(f"{path}: others may write these tokens; chmod go-w it")
         found = json.loads(path.read_bytes())["tokens"]
         return [Token(**{**entry, "tables": tuple(entry["tables"])}) for entry in found]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, InvalidRequest):
             raise
         raise InvalidRequest(
@@ -143,37 +150,57 @@ def add_token(
     path: Path, role: str, tables: Sequence[str], *, valid_days: float | None = None, now: datetime | None = None
 ) -> str:
     """Add a token to the file, which is created if it does not exist. Return the token, which no file has."""
-    tokens = read_tokens(path) if path.exists() else []
     name = secrets.token_hex(4)
     text = f"tmk_{name}_{base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b'=').decode()}"
     until = None if valid_days is None else ((now or datetime.now(UTC)) + timedelta(days=valid_days)).isoformat()
     token = Token(id=name, hash=_hash(text), role=role, tables=tuple(tables), expires=until)
-    _write(path, [*tokens, token])
+    with _changing(path) as tokens:
+        tokens.append(token)
     return text
 
 
 def revoke_token(path: Path, name: str) -> None:
     """Remove a token from the file. Raises InvalidRequest for an id that it does not have."""
-    tokens = read_tokens(path)
-    left = [token for token in tokens if token.id != name]
-    if len(left) == len(tokens):
-        raise InvalidRequest(f"{path} has no token {name!r}; 'tallymark serve token list' shows those that it has")
-    _write(path, left)
+    with _changing(path) as tokens:
+        left = [token for token in tokens if token.id != name]
+        if len(left) == len(tokens):
+            raise InvalidRequest(f"{path} has no token {name!r}; 'tallymark serve token list' shows those that it has")
+        tokens[:] = left
 
 
-def _write(path: Path, tokens: Sequence[Token]) -> None:
-    """Replace the file whole, for this user alone."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1)
+@contextmanager
+def _changing(path: Path) -> Iterator[list[Token]]:
+    """Yield the tokens of the file, and write them when the block ends. Changes at the same time wait for each other.
+
+    Raises InvalidRequest.
+    """
+    path = path.resolve()  # a link stays one
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            tokens = read_tokens(path) if path.exists() else []
+            yield tokens
+            _replace(path, json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n")
+        finally:
+            os.close(folder)
     except OSError as error:
         raise InvalidRequest(f"the tokens {path} cannot be written: {error}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace the file whole. It keeps its owner and mode; a new one is its user's alone."""
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        if path.exists():
+            before = path.stat()
+            os.fchmod(file.fileno(), before.st_mode & 0o777)
+            if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
 
 
 def _hash(token: str) -> str:

@@ -17,7 +17,7 @@ import trio
 
 from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
-from tallymark.backends.meter import RequestStatistics
+from tallymark.backends.meter import ClassStatistics, RequestStatistics
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tests.history import Began, History, Landed, Removed, Replaced, Sent, Strayed
@@ -163,7 +163,8 @@ class Port:
         self._is_closed = False
 
     def statistics(self) -> RequestStatistics:
-        return RequestStatistics((), self._repeat_count)
+        puts = ClassStatistics("put", {"unknown": self._repeat_count}, 0, 0, 0.0, 0.0, 0.0)
+        return RequestStatistics((puts,), self._repeat_count)
 
     async def get(self, path: str) -> bytes:
         check_path(path)

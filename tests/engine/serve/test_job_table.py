@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.backends.meter import RequestStatistics
+from tallymark.backends.meter import ClassStatistics, RequestStatistics
 from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed, ServiceUnavailable, TallymarkError
 from tallymark.engine.jobs import open_job
 from tallymark.engine.jobs.write_job import WriteJob
@@ -213,7 +213,8 @@ class Repeating(FaultyBackend):
         self.retries = 0
 
     def statistics(self) -> RequestStatistics:
-        return RequestStatistics((), self.retries)
+        puts = ClassStatistics("put", {"unknown": self.retries}, 0, 0, 0.0, 0.0, 0.0)
+        return RequestStatistics((puts,), self.retries)
 
     async def put_new(self, path: str, data: bytes) -> None:
         await super().put_new(path, data)
