@@ -154,6 +154,8 @@ def test_a_configuration_is_served_and_checked(tmp_path):
             assert key_of(port, f"{tmp_path}/{table}")
     wrong = CliRunner().invoke(main, ["serve", "--config", str(file), "--tokens", str(tokens), "--check-config"])
     assert (wrong.exit_code, "tokens.json cannot be read" in wrong.stderr) == (1, True)
+    strange = CliRunner().invoke(main, ["serve", "--root", "foo://x/y", "--check-config"])
+    assert (strange.exit_code, "foo" in strange.stderr) == (1, True)
     file.write_text('[[roots]]\nurl = "lake"\n[jobs]\nprot = 1\n')
     wrong = CliRunner().invoke(main, ["serve", "--config", str(file), "--check-config"])
     assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (1, 2)

@@ -88,6 +88,7 @@ def test_without_a_file_the_command_line_is_enough():
         ('[[roots]]\nurl = "/a"\nstorage = {regoin = "x"}', [r"\[roots.storage\] regoin is not known; region"]),
         ('[[roots]]\nurl = "/a"\nstorage = {credentials = "AKIA"}', ["credentials names a provider"]),
         ('[[roots]]\nurl = "/a"\n[[hudi]]\nroots = ["/b"]', ["'/b' is none of the roots", "no root is given"]),
+        ('[[roots]]\nurl = "/a"\n[[hudi]]\nroots = 5', ["roots is not a list of texts"]),
         ('[[roots]]\nurl = "/a"\n[[hudi]]\nhost = "0.0.0.0"', ["unless networks says who is served"]),
     ],
 )

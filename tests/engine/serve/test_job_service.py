@@ -3,6 +3,7 @@
 import http.client
 import json
 import secrets
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -88,6 +89,27 @@ async def test_a_job_writes_and_looks_up_by_the_service_that_it_names(tmp_path):
                 result = await job.commit(reports)
             assert (result.marker_mode, result.markers, result.direct_markers, result.rows) == ("batched", 4, 0, 6)
     assert left(tmp_path) == []
+
+
+@on_both_loops
+async def test_a_table_on_this_machine_is_named_by_its_path(tmp_path):
+    root = tmp_path / "run=3+1"
+    async with serving(root) as service:
+        table = tallymark.open_table(root / "my table ü%41")
+        async with table.write(schema=ROWS.schema, mode="append", service=service) as job:
+            result = await job.commit([await write_task(job, 0)])
+    assert (result.markers, result.direct_markers) == (1, 0)
+
+
+@on_both_loops
+async def test_a_service_that_does_not_see_the_table_leaves_its_tasks_to_themselves(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    async with serving(tmp_path) as service:
+        table = tallymark.open_table(tmp_path / "t")
+        async with table.write(schema=ROWS.schema, mode="append", service=service) as job:
+            seen = await shared_address(service, str(tmp_path / "elsewhere"), job.instant)
+            result = await job.commit([await write_task(job, 0, ticket=_at(job, seen))])
+    assert (result.markers, result.direct_markers) == (1, 1)
 
 
 @on_both_loops
@@ -210,6 +232,24 @@ async def test_probes_see_a_service_that_is_about_to_end(tmp_path):
         assert [(await get(service, path))[0] for path in ("/livez", "/readyz")] == [200, 503]
 
 
+@on_both_loops
+async def test_clients_that_stay_connected_leave_room_for_drivers(tmp_path):
+    async with serving(tmp_path, driver_count=2) as service:
+
+        def stay() -> list[bytes]:
+            answers = []
+            for _ in range(6):
+                with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=20) as raw:
+                    raw.sendall(b"GET /livez HTTP/1.1\r\n\r\n")
+                    answer = b""
+                    while data := raw.recv(1000):  # until the service has closed it
+                        answer += data
+                    answers.append(answer)
+            return answers
+
+        assert all(b"200 OK" in answer and b"Connection: close" in answer for answer in await in_thread(stay))
+
+
 @pytest.mark.parametrize(
     ("settings", "rule"),
     [
@@ -235,12 +275,19 @@ def test_settings_that_cannot_be_are_refused(settings, rule):
         ("ftp://host:1", "url is https://HOST:PORT"),
         ("https://user@host:1", "url is https://HOST:PORT"),
         ("https://h:1/x", "url is https://HOST:PORT"),
+        ("https://h:99999", "has a port between 1 and 65535"),
         ("http://192.0.2.1:26755", "begins with https:// unless it is one of this machine"),
     ],
 )
 def test_a_service_is_named_by_scheme_host_and_port(url, rule):
     with pytest.raises(InvalidRequest, match=rule):
         SharedServiceSettings(url=url)
+
+
+def test_a_token_with_a_line_end_is_refused_and_not_shown():
+    with pytest.raises(InvalidRequest, match="setting token: it has spaces") as raised:
+        SharedServiceSettings(url="https://h:1", token="tmk_secret\n")
+    assert "tmk_secret" not in str(raised.value)
 
 
 @on_both_loops

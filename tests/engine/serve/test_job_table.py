@@ -10,6 +10,7 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.backends.meter import ClassStatistics, RequestStatistics
 from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed, ServiceUnavailable, TallymarkError
+from tallymark.engine.instants.marked import marked_in_storage
 from tallymark.engine.jobs import open_job
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.engine import MarkerEngine
@@ -247,3 +248,52 @@ async def test_tasks_put_their_own_markers_where_no_claim_can_be_relied_on(store
             await mark(service, job.instant, path_of(job, 1))
         await job.commit([])
     assert markers_left(store) == []
+
+
+@pytest.mark.parametrize("ends_by", ["commit", "rollback"])
+@on_both_loops
+async def test_nothing_is_acked_once_a_segment_was_found_damaged(store, ends_by):
+    """The table is listed then, and every claim is gone before that."""
+    backend = store.backend
+    async with serving(backend) as service, shared_job(backend) as job:
+        marked = path_of(job, 1)
+        await mark(service, job.instant, marked)
+        await backend.put(f".hoodie/.temp/{job.instant}/MARKERS1073741824", b"cut o")
+        reported = report(job, backend, marked)
+        if ends_by == "commit":
+            await job._prepared([reported], reported.files)
+        else:
+            await job._fencer().close()
+            await marked_in_storage(job._handle, job._reservation)
+        with pytest.raises(Sealed):
+            await mark(service, job.instant, path_of(job, 2))
+
+
+@on_virtual_time
+async def test_a_service_that_starts_beside_a_busy_one_does_not_wait_for_a_pause_of_it():
+    inner = Store(has_staging=False).backend
+    slowly = FaultyBackend(inner, slow("list", 0.06))
+    async with serving(inner) as busy, serving(slowly) as starting, shared_job(inner) as job:
+        await mark(busy, job.instant, path_of(job, 1))
+        async with anyio.create_task_group() as tasks:
+
+            async def keep_marking() -> None:
+                for task in range(2000):
+                    await mark(busy, job.instant, path_of(job, 1, task))
+                    await anyio.sleep(0.05)
+
+            tasks.start_soon(keep_marking)
+            with anyio.fail_after(2.0):
+                await mark(starting, job.instant, path_of(job, 2))
+            tasks.cancel_scope.cancel()
+
+
+@on_virtual_time
+async def test_a_claim_without_a_segment_lists_no_table_at_a_commit():
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend)
+    async with shared_job(storage) as job:
+        await store.backend.put_new(f".hoodie/.temp/{job.instant}/SERVER1024", b"killed before its first segment")
+        await job.commit([])
+    assert "" not in storage.paths("list")

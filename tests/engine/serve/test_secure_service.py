@@ -124,6 +124,25 @@ async def test_requests_beyond_the_rate_of_a_token_wait_for_their_turn(tmp_path,
 
 
 @on_both_loops
+async def test_the_audit_has_what_each_driver_was_answered_and_no_secret(tmp_path, authority, caplog):
+    caplog.set_level("INFO", "tallymark.audit")
+    writer, reader = (add_token(authority.tokens, role, [f"{tmp_path}/*"]) for role in ("write", "read"))
+    settings = {**authority.settings, "requests_per_s": 0.001, "request_burst": 3}
+    async with serving(tmp_path, **settings) as plain:
+        for token in (writer, reader, "tmk_00000000_" + "A" * 43):
+            with suppress(NotAuthenticated):
+                await shared_address(authority.of(plain, token), str(tmp_path / "t"), INSTANT)
+        with suppress(NotAuthenticated, ServiceUnavailable):
+            for _ in range(4):
+                await shared_address(authority.of(plain, None, ca_file=str(authority.ca_file)), "/t", INSTANT)
+    lines = [
+        (record.fields.get("token"), record.fields["outcome"]) for record in caplog.records if hasattr(record, "fields")
+    ]
+    assert lines[:3] == [(writer[4:12], "answered"), (reader[4:12], "NotAllowed"), (None, "NotAuthenticated")]
+    assert not any(token[13:] in caplog.text for token in (writer, reader))
+
+
+@on_both_loops
 async def test_requests_of_many_records_pass_through_tls(tmp_path, authority):
     token = add_token(authority.tokens, "write", [f"{tmp_path}/*"])
     table = tallymark.open_table(tmp_path / "t")

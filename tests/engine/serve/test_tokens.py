@@ -2,6 +2,7 @@
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -94,6 +95,33 @@ def test_the_file_has_hashes_and_is_its_users_alone(path):
     assert token[13:] not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_one(path):
+    link = path.with_name("link.json")
+    add_token(path, "write", ["/lake"])
+    path.chmod(0o640)
+    link.symlink_to(path)
+    add_token(link, "write", ["/lake"])
+    assert (link.is_symlink(), len(read_tokens(path)), stat.S_IMODE(path.stat().st_mode)) == (True, 2, 0o640)
+
+
+def test_a_file_that_others_may_write_is_read_again_once_they_may_not(path):
+    token = add_token(path, "write", ["/lake"])
+    tokens = TokenFile(path)
+    path.chmod(0o622)
+    revoke = json.dumps({"tokens": []})
+    path.write_text(revoke)
+    assert tokens.authorize(token, Role.WRITE, "/lake")
+    path.chmod(0o600)
+    with pytest.raises(NotAuthenticated):
+        tokens.authorize(token, Role.WRITE, "/lake")
+
+
+def test_tokens_that_are_added_at_the_same_time_all_are_there(path):
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: add_token(path, "write", ["/lake"]), range(32)))
+    assert {token.id for token in read_tokens(path)} == {text[4:12] for text in made}
 
 
 def test_a_file_that_cannot_be_read_leaves_the_tokens_that_were_read(path, caplog):
