@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -55,30 +55,28 @@ class OutsideRow:
     outside_per_s: float = column("tallymark serve", number)
 
 
-def table(rounds: int = ROUNDS, length_s: float = LENGTH_S) -> Table:
+def table(rounds: int = ROUNDS, length_s: float = LENGTH_S, loads: Sequence[Load] = LOADS) -> Table:
     """Return the measured rows. Raises ChildFailed: a service has ended early."""
-    return anyio.run(_table, rounds, length_s, backend="trio")
+    return anyio.run(_table, rounds, length_s, loads, backend="trio")
 
 
-async def _table(rounds: int, length_s: float) -> Table:
+async def _table(rounds: int, length_s: float, loads: Sequence[Load]) -> Table:
     rows: list[OutsideRow] = []
     with near(Path(tempfile.gettempdir())) as disk, far(LATENCY_S, PUTS_PER_S) as stand_in:
         for store in (disk, stand_in):
-            rows += await _measured(store, rounds, length_s)
+            rows += await _measured(store, rounds, [_for(load, length_s) for load in loads])
     return Table(title=f"acks outside of the driver, median of {rounds} pairs of blocks", rows=rows)
 
 
-async def _measured(store: MarkerStore, rounds: int, length_s: float) -> list[OutsideRow]:
+async def _measured(store: MarkerStore, rounds: int, loads: Sequence[Load]) -> list[OutsideRow]:
     with tempfile.TemporaryDirectory() as folder, _serve(store, Path(folder)) as url:
         logs = Path(folder)
         inside = ServedSide(name="driver", store={**store.fields(), "table": f"{store.url}-driver"}, logs=logs)
         async with _job(store, url) as outside:
             with inside.opened() as opened:
                 return [
-                    await anyio.to_thread.run_sync(
-                        _row, store, opened.target(instant(at)), outside, _for(load, length_s), rounds, logs
-                    )
-                    for at, load in enumerate(LOADS)
+                    await anyio.to_thread.run_sync(_row, store, opened.target(instant(at)), outside, load, rounds, logs)
+                    for at, load in enumerate(loads)
                 ]
 
 

@@ -132,10 +132,9 @@ def test_an_ack_takes_longer_than_its_put(put_s, rate):
 
 
 def test_an_ack_outside_of_the_driver_follows_a_read():
-    rows = outside.table(rounds=1, length_s=1.0).rows
-    assert len(rows) == 2 * len(outside.LOADS)
-    assert all(row.ratio > 0 and row.outside_per_s > 0 for row in rows)
-    assert rows[3].ratio > 1.3, "the S3 stand-in: a read takes as long as a put"
+    disk, stand_in = outside.table(rounds=1, length_s=1.0, loads=outside.LOADS[:1]).rows
+    assert disk.outside_per_s > 0
+    assert stand_in.ratio > 1.3, "a read takes as long as a put"
 
 
 @pytest.mark.anyio
