@@ -45,7 +45,7 @@ async def marked_in_storage(
 ) -> Marked:
     """Return every data file that the instant may have started, read from storage. To be called after the seal was put:
     then no service outside of the writer's process acks anything later. Without a seal nothing is changed.
-    ``is_outside``: all servers of it were outside of the writer's process, where a claim alone is no damage.
+    ``is_outside``: all servers of it were outside of the writer's process, where a claim alone shows no damage.
 
     Missing or unreadable markers are never treated as none: then the table is listed for files that carry the instant
     in their names, in addition to the readable markers. That is logged as a warning, unless another process has rolled

@@ -78,7 +78,7 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int, ends_
     """Read every marker that was acked before the call, batched and direct ones alike.
 
     The folder is listed until nothing of the listing before is missing and each segment has been read: a merge may
-    delete a segment between its listing and its reading. Markers read once are kept. What others add meanwhile was
+    delete a segment between its listing and its reading. Markers read once are kept. What others add since was
     acked later, so that a server that starts beside a busy one need not wait for a pause of it.
 
     With ``ends_servers`` the caller has sealed the instant, and every marker is read that servers outside of its driver

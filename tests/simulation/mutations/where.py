@@ -50,7 +50,6 @@ has_damage = _is_so(lambda plan: plan.damage is not None and plan.damage.what !=
 has_direct = _has_writer(lambda writer: writer.kind == "direct")
 has_service = _has_writer(lambda writer: writer.kind == "batched")
 has_shared_service = _has_writer(lambda writer: writer.is_shared)
-has_repeated_claims = _is_so(lambda plan: plan.faults.twice > 0 and has_shared_service(plan))
 has_overwrite = _has_writer(lambda writer: writer.mode == "overwrite")
 has_rival_overwrites = _has_writer(lambda writer: writer.mode == "overwrite", count=2)
 overwrites_what_was_read = _has_writer(lambda writer: writer.mode == "overwrite" and writer.read_before_s is not None)
