@@ -14,7 +14,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
-from tallymark.backends.errors import InvalidPath
+from tallymark.backends.errors import InvalidPath, NotFound
 
 _PLAIN = re.compile(r"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*", re.ASCII)
 """Matches most paths: ASCII, and no segment starts with a space or a dot. One match accepts such a path."""
@@ -147,6 +147,15 @@ class Backend(Protocol):
         Does nothing without staging: there each name has to be fenced by a put-if-absent.
         """
         ...
+
+
+async def exists(backend: Backend, path: str) -> bool:
+    """Return whether the object exists, by reading it: for small ones."""
+    try:
+        await backend.get(path)
+    except NotFound:
+        return False
+    return True
 
 
 def check_path(path: str) -> str:

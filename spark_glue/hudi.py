@@ -10,12 +10,10 @@ from pyspark.sql import SparkSession
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.rpc.server import is_every_interface
 from tallymark.engine.settings import HudiServiceSettings
 from tallymark.spark_glue.driver import driver_settings
 from tallymark.spark_glue.session import is_connected
-
-EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104  # compared with only
-"""Addresses to listen on that no client can connect to."""
 
 
 @contextmanager
@@ -54,7 +52,7 @@ def markers(
         start_blocking_portal("trio") as portal,
         portal.wrap_async_context_manager(_serving(roots, own, options)) as port,
     ):
-        is_given = settings is not None and settings.host not in EVERY_INTERFACE
+        is_given = settings is not None and not is_every_interface(settings.host)
         yield hudi_options(own.host if is_given else driver.advertised_host or driver.host, port)
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import median
 
@@ -64,7 +64,9 @@ async def _table(rounds: int, length_s: float, loads: Sequence[Load]) -> Table:
     rows: list[OutsideRow] = []
     with near(Path(tempfile.gettempdir())) as disk, far(LATENCY_S, PUTS_PER_S) as stand_in:
         for store in (disk, stand_in):
-            rows += await _measured(store, rounds, [_for(load, length_s) for load in loads])
+            rows += await _measured(
+                store, rounds, [replace(load, seconds=length_s, warm_up_s=length_s / 4) for load in loads]
+            )
     return Table(title=f"acks outside of the driver, median of {rounds} pairs of blocks", rows=rows)
 
 
@@ -78,11 +80,6 @@ async def _measured(store: MarkerStore, rounds: int, loads: Sequence[Load]) -> l
                     await anyio.to_thread.run_sync(_row, store, opened.target(instant(at)), outside, load, rounds, logs)
                     for at, load in enumerate(loads)
                 ]
-
-
-def _for(load: Load, length_s: float) -> Load:
-    values = {each.name: getattr(load, each.name) for each in fields(Load)}
-    return Load(**{**values, "seconds": length_s, "warm_up_s": length_s / 4})
 
 
 def _row(store: MarkerStore, inside: Target, outside: Target, load: Load, rounds: int, logs: Path) -> OutsideRow:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from math import isfinite
 from urllib.parse import unquote
 
-from tallymark.backends.contract import Backend, check_path
-from tallymark.backends.errors import InvalidPath, NotFound
+from tallymark.backends.contract import Backend, check_path, exists
+from tallymark.backends.errors import InvalidPath
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.inspection.explain_text import Bookkeeping, BookkeepingFacts, Explanation, FileFacts, explained
 from tallymark.engine.inspection.status import OpenInstant, read_open_instant
@@ -204,11 +204,7 @@ async def _is_there(backend: Backend, path: str) -> bool:
     folder = path.rpartition("/")[0]
     if folder and not (path.startswith(".hoodie/") and "/staged/" not in path and "/recut/" not in path):
         return path in [entry.path async for entry in backend.list(folder)]
-    try:
-        await backend.get(path)
-    except NotFound:
-        return False
-    return True
+    return await exists(backend, path)
 
 
 def _name(path: str) -> str:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from tallymark.backends.contract import Backend
+from tallymark.backends.contract import Backend, exists
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
@@ -65,20 +65,12 @@ async def marked_in_storage(
             raise CorruptObject(f"{folder} has the claim of a marker server and no segment")
     except (CorruptObject, NotFound) as error:
         found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]
-        if await _is_open(handle, reservation):
+        if await exists(handle.backend, reservation.path):
             _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
         else:
             _events.info("markers.unreadable", instant=reservation.instant, reason=error)
         return replace(marked, batched=marked.batched | (frozenset(found) - marked.direct))
     return marked
-
-
-async def _is_open(handle: TableHandle, reservation: Reservation) -> bool:
-    try:
-        await handle.backend.get(reservation.path)
-    except NotFound:
-        return False
-    return True
 
 
 async def directly_marked(backend: Backend, instant: str) -> frozenset[str]:

@@ -1,7 +1,8 @@
 """Projector of the commit log, which writes the missing Hudi timeline files in the log's order."""
 
 from tallymark.backends.concurrently import concurrently
-from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.contract import exists
+from tallymark.backends.errors import AlreadyExists
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
@@ -17,7 +18,7 @@ async def project(handle: TableHandle, properties: TableProperties, position: in
     commits = [(number, entry) for number, entry in history.after(handle.projected) if number <= position]
     commits = [(number, entry) for number, entry in commits if entry.kind == "commit"]
     first = len(commits)
-    while first and not await _is_stored(handle, completed_path(commits[first - 1][1])):
+    while first and not await exists(handle.backend, completed_path(commits[first - 1][1])):
         first -= 1
     if first == 0 and handle.projected == 0:
         for file in floor_files(properties):
@@ -36,11 +37,3 @@ async def put_projected(handle: TableHandle, file: ProjectedFile) -> None:
         await handle.backend.put_new(file.path, file.data)
     except AlreadyExists:
         return
-
-
-async def _is_stored(handle: TableHandle, path: str) -> bool:
-    try:
-        await handle.backend.get(path)
-    except NotFound:
-        return False
-    return True

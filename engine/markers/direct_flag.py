@@ -10,8 +10,7 @@ preceded the check: so the job finds the flag, unless the folder was deleted in 
 after the log has decided the instant, and then the job finds that entry instead of winning its own.
 """
 
-from tallymark.backends.contract import Backend
-from tallymark.backends.errors import NotFound
+from tallymark.backends.contract import Backend, exists
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
@@ -37,8 +36,4 @@ class DirectFlag:
 
 async def is_flagged(backend: Backend, instant: str) -> bool:
     """Return whether a task may have put a marker itself that counts. To be called after the seal was put."""
-    try:
-        await backend.get(flag_path(instant))
-    except NotFound:
-        return False
-    return True
+    return await exists(backend, flag_path(instant))

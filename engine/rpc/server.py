@@ -11,7 +11,8 @@ import math
 import resource
 import selectors
 import socket
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Generic, NoReturn, Protocol
@@ -89,7 +90,7 @@ class JobServer:
             InvalidRequest: the secret is too short, or the settings name no host that tasks could connect to.
         """
         job_key(secret, "")
-        if settings.advertised_host is None and _is_every_interface(settings.host):
+        if settings.advertised_host is None and is_every_interface(settings.host):
             raise InvalidRequest(
                 f"setting host={settings.host!r} listens on all interfaces and is not an address to connect to; "
                 "set advertised_host to the address that tasks reach this machine by"
@@ -108,19 +109,16 @@ class JobServer:
         Raises:
             InvalidRequest: the host or the port cannot be listened on.
         """
-        listeners = await self._listen()
-        try:
+        async with closing(await self._listen()) as listeners:
             self._bound = bound_address(listeners[0])
-            task_status.started(self._bound)
-            connections = job_connections(
-                self._secret, self._settings, self._handler, self._counts, self._shutdown_error, self._tls
-            )
-            await connections.run([raw_socket(listener) for listener in listeners])
-        finally:
-            self._bound = None
-            for listener in listeners:
-                with anyio.CancelScope(shield=True):
-                    await listener.aclose()
+            try:
+                task_status.started(self._bound)
+                connections = job_connections(
+                    self._secret, self._settings, self._handler, self._counts, self._shutdown_error, self._tls
+                )
+                await connections.run([raw_socket(listener) for listener in listeners])
+            finally:
+                self._bound = None
 
     def address(self, instant: str) -> ServiceAddress:
         """Return the address and key for tasks of this instant's job. Raises Closed unless ``run`` has started."""
@@ -155,6 +153,17 @@ async def listen(host: str, port: int, *, settings: str) -> list[SocketListener]
             "and a free port (0 takes any)"
         ) from error
     return [each for each in listener.listeners if isinstance(each, SocketListener)]
+
+
+@asynccontextmanager
+async def closing(listeners: list[SocketListener]) -> AsyncIterator[list[SocketListener]]:
+    """Yield the listeners, and close them when the block ends, in every case."""
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            with anyio.CancelScope(shield=True):
+                await listener.aclose()
 
 
 class Poll:
@@ -541,7 +550,8 @@ def _late(until: Mapping[P, float], now: float) -> list[P]:
     return [peer for peer, _ in takewhile(lambda entry: entry[1] <= now, until.items())]
 
 
-def _is_every_interface(host: str) -> bool:
+def is_every_interface(host: str) -> bool:
+    """Return whether the address is for listening on all interfaces: no client can connect to it."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:

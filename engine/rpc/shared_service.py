@@ -32,10 +32,11 @@ async def shared_address(settings: SharedServiceSettings, url: str, instant: str
 def _request(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
     url = unquote(urlsplit(url).path) if url.startswith("file:") else url  # services name local tables by their path
     certificates = _certificates(settings)
+    context = None if certificates is None else client_context(certificates)
     until = time.monotonic() + settings.wait_s
     while True:
         try:
-            response, body = _answer(settings, url, instant, certificates, until - time.monotonic())
+            response, body = _answer(settings, url, instant, context, until - time.monotonic())
             pause_s = _pause_s(response)
             if pause_s is None or time.monotonic() + pause_s >= until:
                 return _address(settings, response.status, body, certificates)
@@ -59,14 +60,14 @@ def _certificates(settings: SharedServiceSettings) -> str | None:
 
 
 def _answer(
-    settings: SharedServiceSettings, url: str, instant: str, certificates: str | None, left_s: float
+    settings: SharedServiceSettings, url: str, instant: str, context: ssl.SSLContext | None, left_s: float
 ) -> tuple[HTTPResponse, bytes]:
     place = urlsplit(settings.url)
     host, port, timeout_s = str(place.hostname), place.port, max(left_s, 0.001)
     connection = (
         HTTPConnection(host, port, timeout=timeout_s)
-        if certificates is None
-        else HTTPSConnection(host, port, timeout=timeout_s, context=client_context(certificates))
+        if context is None
+        else HTTPSConnection(host, port, timeout=timeout_s, context=context)
     )
     headers = {} if settings.token is None else {"Authorization": f"Bearer {settings.token}"}
     try:

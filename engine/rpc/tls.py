@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.rpc.reread import Reread
 
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 """Raised by a socket that does not block, encrypted or not, where it would wait."""
@@ -23,39 +24,29 @@ class ServerTls:
     def __init__(self, certificate: Path, key: Path) -> None:
         """``certificate`` is a PEM file with the chain. Raises InvalidRequest for files that cannot be used."""
         self._certificate = certificate
-        self._key = key
         try:
-            self._version = self._current()
-            self._context = self._load()
+            self._context = Reread([certificate, key], lambda: _server_context(certificate, key))
         except (OSError, ValueError) as error:
             raise InvalidRequest(f"the certificate {certificate} with the key {key} cannot be used: {error}") from error
 
     def wrap(self, raw: socket.socket) -> ssl.SSLSocket:
         """Return the socket of a connection, encrypted. The handshake is part of its first reads. Raises OSError."""
-        self._reload()
-        return self._context.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
+        self._refresh()
+        return self._context.value.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
 
-    def _reload(self) -> None:
+    def _refresh(self) -> None:
         try:
-            version = self._current()
-            if version == self._version:
-                return
-            self._context = self._load()
-            self._version = version
+            if self._context.refresh():
+                _events.info("certificate.read", path=self._certificate)
         except (OSError, ValueError) as error:  # being replaced: what was read before is used
             _events.warning("certificate.unreadable", path=self._certificate, reason=error)
-        else:
-            _events.info("certificate.read", path=self._certificate)
 
-    def _current(self) -> tuple[tuple[int, ...], ...]:
-        found = (self._certificate.stat(), self._key.stat())
-        return tuple((each.st_ino, each.st_mtime_ns, each.st_ctime_ns, each.st_size) for each in found)
 
-    def _load(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self._certificate, self._key)
-        return context
+def _server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 def client_context(certificates: str) -> ssl.SSLContext:

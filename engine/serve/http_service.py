@@ -4,13 +4,11 @@ import ipaddress
 import json
 import math
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
-import anyio
 from anyio.abc import SocketListener, TaskGroup
 
 from tallymark.backends.errors import TallymarkError
@@ -18,7 +16,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Overloaded, Stopped, TryAgain
 from tallymark.engine.rpc.dispatcher import ConnectionCounts, until_disconnected
 from tallymark.engine.rpc.peer import Send
-from tallymark.engine.rpc.server import ConnectionLimits, Connections, Start, listen, raw_socket
+from tallymark.engine.rpc.server import ConnectionLimits, Connections, Start, raw_socket
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.http_peer import HttpPeer, HttpRequest, HttpResponse
 from tallymark.engine.serve.roots import NotServed
@@ -40,18 +38,6 @@ class Routes(Protocol):
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the response, whatever happens but a cancellation."""
         ...
-
-
-@asynccontextmanager
-async def http_listeners(host: str, port: int, *, settings: str) -> AsyncIterator[list[SocketListener]]:
-    """Yield what listens there until the block ends. Raises what ``listen`` does."""
-    listeners = await listen(host, port, settings=settings)
-    try:
-        yield listeners
-    finally:
-        for listener in listeners:
-            with anyio.CancelScope(shield=True):
-                await listener.aclose()
 
 
 async def serve_http(

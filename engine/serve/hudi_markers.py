@@ -49,7 +49,8 @@ class HudiMarkers:
         return self._instants.is_idle
 
     def close(self) -> None:
-        """Do nothing: an idle one has nothing open."""
+        """End what waits as Closed."""
+        self._instants.forget_all()
 
     async def create(self, instant: str, marker: str) -> None:
         """Return once a marker, ``[<partition>/]<file>.marker.<IO>``, survives a crash, new or not.

@@ -6,8 +6,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from tallymark.engine.background import background_tasks
-from tallymark.engine.rpc.server import bound_address
-from tallymark.engine.serve.http_service import http_listeners, serve_http
+from tallymark.engine.rpc.server import bound_address, closing, listen
+from tallymark.engine.serve.http_service import serve_http
 from tallymark.engine.serve.hudi_routes import HudiRoutes, HudiViews
 from tallymark.engine.serve.hudi_tables import HudiTables
 from tallymark.engine.serve.roots import Roots
@@ -32,7 +32,7 @@ async def serve_hudi(
     batched = replace(markers or MarkerSettings(), kind="batched")
     async with background_tasks() as tasks:
         routes = HudiRoutes(HudiTables(roots, tasks, batched), _views(settings))
-        async with http_listeners(settings.host, settings.port, settings="HudiServiceSettings") as listeners:
+        async with closing(await listen(settings.host, settings.port, settings="HudiServiceSettings")) as listeners:
             task_status.started(bound_address(listeners[0]))
             await serve_http(listeners, settings, routes, networks=settings.networks)
 

@@ -16,10 +16,9 @@ from tallymark.engine.rpc.handshake import ServiceAddress, job_name
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
 from tallymark.engine.serve.http_service import answered, given_one, json_response
-from tallymark.engine.serve.job_tables import JobTables
 from tallymark.engine.serve.rates import Rates
-from tallymark.engine.serve.roots import place_of
-from tallymark.engine.serve.tokens import Role, TokenFile
+from tallymark.engine.serve.roots import Roots, place_of
+from tallymark.engine.serve.tokens import Role, Token, TokenFile
 
 Operation = tuple[str, str]
 """Method and path."""
@@ -39,7 +38,7 @@ class JobRoutes:
 
     def __init__(
         self,
-        tables: JobTables,
+        roots: Roots,
         address: Callable[[str], ServiceAddress],
         ending: anyio.Event,
         *,
@@ -50,7 +49,7 @@ class JobRoutes:
         """``address`` returns how tasks connect to the service for a job, by its name. ``ending`` is set when it is
         about to end. Without ``tokens`` every client may do everything.
         """
-        self._tables = tables
+        self._roots = roots
         self._address = address
         self._ending = ending
         self._rates = rates
@@ -76,9 +75,11 @@ class JobRoutes:
         marker_folder(instant)
         token, outcome = None, "answered"
         try:
-            token = self._authenticate(request)
-            self._authorize(request, ROLES[KEY_OF_JOB], place)
-            name = job_name(instant, self._tables.check(place))
+            found = self._authenticate(request)
+            token = None if found is None else found.id
+            _check_role(found, ROLES[KEY_OF_JOB], place)
+            self._roots.root_of(place)
+            name = job_name(instant, place)
         except TallymarkError as error:
             outcome = type(error).__name__
             raise
@@ -89,8 +90,8 @@ class JobRoutes:
             {"job": name, "host": self._advertised_host, "port": address.port, "key": address.job_key.hex()}
         )
 
-    def _authenticate(self, request: HttpRequest) -> str | None:
-        """Return the id of the client's token; None where none is needed. Counts the request.
+    def _authenticate(self, request: HttpRequest) -> Token | None:
+        """Return the client's token; None where none is needed. Counts the request.
 
         Raises:
             NotAuthenticated: it has none that is known. Such requests are counted by the client's address.
@@ -98,13 +99,14 @@ class JobRoutes:
         """
         token = None
         try:
-            token = None if self._tokens is None else self._tokens.authenticate(request.bearer).id
+            token = None if self._tokens is None else self._tokens.authenticate(request.bearer)
         finally:
-            client = token or request.client
+            client = request.client if token is None else token.id
             if wait_s := self._rates.wait_s(client, anyio.current_time()):
                 raise Overloaded(f"{client} sends too many requests", retry_after_s=wait_s)
         return token
 
-    def _authorize(self, request: HttpRequest, role: Role | None, place: str) -> None:
-        if self._tokens is not None and role is not None:
-            self._tokens.authorize(request.bearer, role, place)
+
+def _check_role(token: Token | None, role: Role | None, place: str) -> None:
+    if token is not None and role is not None:
+        token.check(role, place)

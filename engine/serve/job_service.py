@@ -7,9 +7,9 @@ import anyio
 from anyio.abc import TaskStatus
 
 from tallymark.engine.background import background_tasks
-from tallymark.engine.rpc.server import JobServer, bound_address
+from tallymark.engine.rpc.server import JobServer, bound_address, closing, listen
 from tallymark.engine.rpc.tls import ServerTls
-from tallymark.engine.serve.http_service import http_listeners, serve_http
+from tallymark.engine.serve.http_service import serve_http
 from tallymark.engine.serve.job_routes import JobRoutes
 from tallymark.engine.serve.job_tables import JobTables
 from tallymark.engine.serve.rates import Rates
@@ -76,7 +76,7 @@ async def serve_jobs(
             tls = ServerTls(Path(settings.tls_cert), Path(settings.tls_key))
         server = JobServer(secret, tasks_settings, tables, tls=tls)
         routes = JobRoutes(
-            tables,
+            roots,
             server.address,
             ending or anyio.Event(),
             rates=Rates(settings.requests_per_s, settings.request_burst),
@@ -84,7 +84,7 @@ async def serve_jobs(
             advertised_host=settings.advertised_host,
         )
         try:
-            async with http_listeners(settings.host, settings.port, settings="JobServiceSettings") as listeners:
+            async with closing(await listen(settings.host, settings.port, settings="JobServiceSettings")) as listeners:
                 await tasks.start(server.run)
                 task_status.started(bound_address(listeners[0]))
                 await serve_http(listeners, _DriverLimits(settings), routes, tls=tls, answers_one=True)

@@ -12,8 +12,8 @@ from functools import partial
 
 import anyio
 
-from tallymark.backends.contract import Backend
-from tallymark.backends.errors import BackendError, NotFound
+from tallymark.backends.contract import Backend, exists
+from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, Sealed
 from tallymark.engine.instants.table_handle import TableHandle
@@ -116,9 +116,9 @@ class JobTable:
         """
         await self._properties.get()
         instant = served.instant
-        is_open = not await self._exists(seal_path(instant))
+        is_open = not await exists(self._backend, seal_path(instant))
         is_open = is_open and (await self._handle.log.refresh(verify=True)).decided(instant) is None
-        if not is_open or not await self._exists(f"{OPEN_FOLDER}/{instant}"):
+        if not is_open or not await exists(self._backend, f"{OPEN_FOLDER}/{instant}"):
             await self._refuse(served, "it is being committed or rolled back, or is over")
 
     async def _lost(self, served: ServedInstant) -> None:
@@ -140,12 +140,5 @@ class JobTable:
         """
         with suppress(BackendError):  # a later clean deletes it
             await self._backend.delete(claims)
-            if not await self._exists(f"{OPEN_FOLDER}/{instant}"):
+            if not await exists(self._backend, f"{OPEN_FOLDER}/{instant}"):
                 await self._backend.delete([entry.path async for entry in self._backend.list(marker_folder(instant))])
-
-    async def _exists(self, path: str) -> bool:
-        try:
-            await self._backend.get(path)
-        except NotFound:
-            return False
-        return True

@@ -1,6 +1,7 @@
 """The tables of jobs that a service serves: the handler of the requests of their tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from anyio.abc import TaskGroup
 
@@ -10,8 +11,10 @@ from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
 from tallymark.engine.rpc.handshake import of_job_name
 from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.serve.job_table import JobTable
-from tallymark.engine.serve.roots import OpenTables, Roots, place_of
+from tallymark.engine.serve.roots import OpenTables, Roots
 from tallymark.engine.settings import MarkerSettings, ViewSettings
+
+T = TypeVar("T")
 
 ENTRIES_MAX = 1000
 """Entries of a table's log that are read on before the table is opened again, at a checkpoint: writers leave one every
@@ -29,24 +32,13 @@ class JobTables(Handler):
         self._views = views
         self._tables = OpenTables(self._open)
 
-    def check(self, url: str) -> str:
-        """Return the place of a table. Raises NotServed for one that is below no root, or InvalidRequest."""
-        place = place_of(url)
-        self._roots.open(place)
-        return place
-
     def close(self) -> None:
         self._tables.close()
 
     async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         instant, place = of_job_name(job)
         try:
-            table = self._tables.get(place)
-            try:
-                await table.create_markers(instant, requests, settle)
-            except TableReplaced:  # since it was opened here: the job is of the table that is there now, or is over
-                self._tables.drop(table)
-                await self._tables.get(place).create_markers(instant, requests, settle)
+            await self._on_table(place, lambda table: table.create_markers(instant, requests, settle))
         except InvalidRequest as error:  # of this service, and not of the requests, whose errors are settled
             raise ServiceUnavailable(f"this service cannot serve {place}: {error}") from error
 
@@ -62,12 +54,15 @@ class JobTables(Handler):
         table = self._tables.get(place)
         if table.is_idle and table.entries > ENTRIES_MAX:  # it is opened again at a checkpoint
             self._tables.drop(table)
-            table = self._tables.get(place)
+        return await self._on_table(place, lambda table: table.look_up(instant, position, log_hash))
+
+    async def _on_table(self, place: str, act: Callable[[JobTable], Awaitable[T]]) -> T:
+        table = self._tables.get(place)
         try:
-            return await table.look_up(instant, position, log_hash)
-        except TableReplaced:
+            return await act(table)
+        except TableReplaced:  # since it was opened here: the job is of the table that is there now, or is over
             self._tables.drop(table)
-            return await self._tables.get(place).look_up(instant, position, log_hash)
+            return await act(self._tables.get(place))
 
     def _open(self, place: str) -> JobTable:
         backend = self._roots.open(place)

@@ -81,12 +81,18 @@ class Roots:
 
         Raises NotServed for one that is below none of the roots.
         """
+        root = self.root_of(place)
+        if place.startswith("/"):
+            return open_backend(Path(os.path.realpath(place)), scratch=scratch)
+        return open_backend(place, options=self._options[root])
+
+    def root_of(self, place: str) -> str:
+        """Return the root that a place is below, also where links lead it. Raises NotServed."""
         root = next((root for root in self._places if _is_below(place, root)), None)
-        if root is not None and not place.startswith("/"):
-            return open_backend(place, options=self._options[root])
-        if root is not None and _is_below(real := os.path.realpath(place), os.path.realpath(root)):
-            return open_backend(Path(real), scratch=scratch)
-        raise NotServed(f"{place} is below none of the roots that are served here")
+        is_local = place.startswith("/")
+        if root is None or (is_local and not _is_below(os.path.realpath(place), os.path.realpath(root))):
+            raise NotServed(f"{place} is below none of the roots that are served here")
+        return root
 
 
 class Closeable(Protocol):

@@ -2,10 +2,12 @@
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.rpc.handshake import SECRET_BYTES_MIN
+from tallymark.engine.serve.private_file import write_unfinished
 
 SECRET_BYTES = 32
 
@@ -41,16 +43,9 @@ def _create(path: Path) -> None:
     """Create the file whole, unless it exists: another instance may start at this moment."""
     if path.exists():
         return
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    unfinished = write_unfinished(path, secrets.token_bytes(SECRET_BYTES))
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(SECRET_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
+        with suppress(FileExistsError):
             os.link(unfinished, path)
-        except FileExistsError:
-            return
     finally:
         unfinished.unlink()

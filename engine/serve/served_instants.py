@@ -96,11 +96,6 @@ class ServedInstants:
         """Whether no instant's markers are in memory."""
         return not self._served
 
-    @property
-    def is_used(self) -> bool:
-        """Whether a request waits."""
-        return any(served.users for served in self._served.values())
-
     def find(self, instant: str) -> ServedInstant | None:
         return self._served.get(instant)
 

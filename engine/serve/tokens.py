@@ -24,6 +24,8 @@ from pathlib import Path
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, NotAuthenticated
+from tallymark.engine.rpc.reread import Reread
+from tallymark.engine.serve.private_file import write_unfinished
 from tallymark.engine.serve.roots import place_of
 
 _TOKEN = re.compile(r"tmk_(?P<id>[0-9a-f]{8})_[A-Za-z0-9_-]{43}")
@@ -76,6 +78,11 @@ class Token:
     def is_expired(self, now: datetime) -> bool:
         return self.expires is not None and _moment(self.expires) <= now
 
+    def check(self, role: Role, place: str) -> None:
+        """Raise NotAllowed unless it allows this role for the table at the place."""
+        if Role.named(self.role) < role or not self.covers(place):
+            raise NotAllowed(f"token {self.id} does not allow to {role.name.lower()} {place}")
+
     def covers(self, place: str) -> bool:
         return any(fnmatch.fnmatchcase(place, place_of(pattern)) for pattern in self.tables)
 
@@ -86,49 +93,27 @@ class TokenFile:
     def __init__(self, path: Path) -> None:
         """Raises InvalidRequest for a file that is missing, that others may write, or that cannot be read."""
         self._path = path
-        self._version = self._current()
-        self._tokens = {token.id: token for token in read_tokens(path)}
-
-    def authorize(self, presented: str, role: Role, place: str, *, now: datetime | None = None) -> str:
-        """Return the id of the token that was presented, if it allows this role for the table at the place.
-
-        Raises:
-            NotAuthenticated: it is missing, unknown or expired.
-            NotAllowed: it does not allow that.
-        """
-        token = self.authenticate(presented, now=now)
-        if Role.named(token.role) < role or not token.covers(place):
-            raise NotAllowed(f"token {token.id} does not allow to {role.name.lower()} {place}")
-        return token.id
+        try:
+            self._tokens = Reread([path], lambda: {token.id: token for token in read_tokens(path)})
+        except OSError as error:
+            raise InvalidRequest(f"the tokens {path} cannot be read: {error}") from error
 
     def authenticate(self, presented: str, *, now: datetime | None = None) -> Token:
         """Return the token that was presented. Raises NotAuthenticated: it is missing, unknown or expired."""
-        self._reload()
+        self._refresh()
         match = _TOKEN.fullmatch(presented)
-        token = self._tokens.get(match["id"]) if match else None
+        token = self._tokens.value.get(match["id"]) if match else None
         is_same = hmac.compare_digest(_hash(presented), token.hash if token is not None else _hash(""))
         if token is None or not is_same or token.is_expired(now or datetime.now(UTC)):
             raise NotAuthenticated("the token is missing, unknown or expired; ask the operator of the service for one")
         return token
 
-    def _reload(self) -> None:
+    def _refresh(self) -> None:
         try:
-            version = self._current()
-            if version == self._version:
-                return
-            self._tokens = {token.id: token for token in read_tokens(self._path)}
-            self._version = version
-        except InvalidRequest as error:  # those that were read before count
+            if self._tokens.refresh():
+                _events.info("tokens.read", path=self._path, tokens=len(self._tokens.value))
+        except (OSError, InvalidRequest) as error:  # those that were read before count
             _events.warning("tokens.unreadable", path=self._path, reason=error)
-        else:
-            _events.info("tokens.read", path=self._path, tokens=len(self._tokens))
-
-    def _current(self) -> tuple[int, ...]:
-        try:
-            found = self._path.stat()
-        except OSError as error:
-            raise InvalidRequest(f"the tokens {self._path} cannot be read: {error}") from error
-        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 def read_tokens(path: Path) -> list[Token]:
@@ -181,26 +166,12 @@ def _changing(path: Path) -> Iterator[list[Token]]:
             fcntl.flock(folder, fcntl.LOCK_EX)
             tokens = read_tokens(path) if path.exists() else []
             yield tokens
-            _replace(path, json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n")
+            text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n"
+            write_unfinished(path, text.encode(), like=path.stat() if path.exists() else None).replace(path)
         finally:
             os.close(folder)
     except OSError as error:
         raise InvalidRequest(f"the tokens {path} cannot be written: {error}") from error
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replace the file whole. It keeps its owner and mode; a new one is its user's alone."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        if path.exists():
-            before = path.stat()
-            os.fchmod(file.fileno(), before.st_mode & 0o777)
-            if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                os.fchown(file.fileno(), before.st_uid, before.st_gid)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
 
 
 def _hash(token: str) -> str:

@@ -16,8 +16,6 @@ SERVICE_LANDMARKS = (
 )
 """Requests that mark the progress of a service on an instant."""
 
-LIVES_MAX = 4
-
 
 def with_services(chance: random.Random, plan: Plan) -> Plan:
     """In a fourth of the runs let tasks of batched jobs use one or two services, but for those whose overwrites go by
@@ -25,7 +23,7 @@ def with_services(chance: random.Random, plan: Plan) -> Plan:
     """
     if chance.random() >= 1 / 4 or any(writer.read_before_s is not None for writer in plan.writers):
         return plan
-    services = tuple(_service(chance, plan) for _ in range(chance.choice((1, 2, 2))))
+    services = tuple(_service(chance) for _ in range(chance.choice((1, 2, 2))))
     return replace(plan, services=services, writers=tuple(_client(chance, writer) for writer in plan.writers))
 
 
@@ -33,10 +31,10 @@ def _client(chance: random.Random, writer: WriterPlan) -> WriterPlan:
     return replace(writer, is_shared=writer.kind == "batched" and chance.random() < 3 / 4)
 
 
-def _service(chance: random.Random, plan: Plan) -> ServicePlan:
+def _service(chance: random.Random) -> ServicePlan:
     lives = tuple(
         ServiceLife(mishap=_mishap(chance), pause_s=chance.choice((0.0, 0.1, 3.0, 60.0)))
-        for _ in range(chance.choice((0, 1, 2, LIVES_MAX)))
+        for _ in range(chance.choice((0, 1, 2, 4)))
     )
     return ServicePlan(host=draw_host(chance), lives=lives)
 
