@@ -1,12 +1,20 @@
 """Settings classes: every limit, timeout and default, each with its reason. Frozen values, checked when made."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.setting_checks import (
+    check,
+    check_above_zero,
+    check_at_least,
+    check_not_negative,
+    is_count,
+    is_loopback,
+    is_number,
+)
 
 MarkerKind = Literal["batched", "direct"]
 
@@ -63,36 +71,36 @@ class MarkerSettings:
     About 50,000 markers, a fraction of the memory of their names."""
 
     def __post_init__(self) -> None:
-        _check(self.kind in ("batched", "direct"), "kind", self.kind, "is 'batched' or 'direct'")
-        _check(
-            self.interval_s == "auto" or _is_number(self.interval_s, least=0),
+        check(self.kind in ("batched", "direct"), "kind", self.kind, "is 'batched' or 'direct'")
+        check(
+            self.interval_s == "auto" or is_number(self.interval_s, least=0),
             "interval_s",
             self.interval_s,
             "is 'auto' or a number of seconds, 0 or more",
         )
-        _check_above_zero("throttled_interval_s_max", self.throttled_interval_s_max)
-        _check_at_least(1, "worker_count", self.worker_count)
-        _check_at_least(1, "queue_limit", self.queue_limit)
-        _check_above_zero("flush_timeout_s", self.flush_timeout_s)
-        _check_at_least(1, "flush_attempt_count", self.flush_attempt_count)
-        _check_not_negative("flush_retry_pause_s", self.flush_retry_pause_s)
-        _check_at_least(1, "load_concurrency", self.load_concurrency)
-        _check(
-            self.hedge_quantile is None or (_is_number(self.hedge_quantile, least=0.5) and self.hedge_quantile < 1),
+        check_above_zero("throttled_interval_s_max", self.throttled_interval_s_max)
+        check_at_least(1, "worker_count", self.worker_count)
+        check_at_least(1, "queue_limit", self.queue_limit)
+        check_above_zero("flush_timeout_s", self.flush_timeout_s)
+        check_at_least(1, "flush_attempt_count", self.flush_attempt_count)
+        check_not_negative("flush_retry_pause_s", self.flush_retry_pause_s)
+        check_at_least(1, "load_concurrency", self.load_concurrency)
+        check(
+            self.hedge_quantile is None or (is_number(self.hedge_quantile, least=0.5) and self.hedge_quantile < 1),
             "hedge_quantile",
             self.hedge_quantile,
             "is None or a number from 0.5 to below 1",
         )
-        _check_not_negative("hedge_ratio_max", self.hedge_ratio_max)
-        _check_at_least(1, "segment_count_max", self.segment_count_max)
-        _check_at_least(1, "merge_freed_min", self.merge_freed_min)
-        _check(
-            _is_number(self.merge_bytes_ratio_max, least=1) and self.merge_bytes_ratio_max <= 100,
+        check_not_negative("hedge_ratio_max", self.hedge_ratio_max)
+        check_at_least(1, "segment_count_max", self.segment_count_max)
+        check_at_least(1, "merge_freed_min", self.merge_freed_min)
+        check(
+            is_number(self.merge_bytes_ratio_max, least=1) and self.merge_bytes_ratio_max <= 100,
             "merge_bytes_ratio_max",
             self.merge_bytes_ratio_max,
             "is a number between 1 and 100",
         )
-        _check_at_least(0, "merge_memory_bytes", self.merge_memory_bytes)
+        check_at_least(0, "merge_memory_bytes", self.merge_memory_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +118,9 @@ class LeaseSettings:
     delays no other writer; its files remain."""
 
     def __post_init__(self) -> None:
-        _check_above_zero("heartbeat_interval_s", self.heartbeat_interval_s)
-        _check(
-            _is_number(self.expiry_s, least=4 * self.heartbeat_interval_s),
+        check_above_zero("heartbeat_interval_s", self.heartbeat_interval_s)
+        check(
+            is_number(self.expiry_s, least=4 * self.heartbeat_interval_s),
             "expiry_s",
             self.expiry_s,
             "is at least four heartbeat intervals",
@@ -158,21 +166,21 @@ class TaskSettings:
         return min(self.service_wait_s, self.marker_wait_s / 2)
 
     def __post_init__(self) -> None:
-        _check_at_least(1, "row_group_bytes", self.row_group_bytes)
-        _check_at_least(1, "buffer_bytes", self.buffer_bytes)
-        _check_at_least(1, "open_file_count", self.open_file_count)
-        _check(
+        check_at_least(1, "row_group_bytes", self.row_group_bytes)
+        check_at_least(1, "buffer_bytes", self.buffer_bytes)
+        check_at_least(1, "open_file_count", self.open_file_count)
+        check(
             self.compression in ("zstd", "snappy", "lz4", "gzip", "none"),
             "compression",
             self.compression,
             "is one of zstd, snappy, lz4, gzip, none",
         )
-        _check_above_zero("marker_wait_s", self.marker_wait_s)
-        _check(isinstance(self.fallback, bool), "fallback", self.fallback, "is True or False")
-        _check_above_zero("service_wait_s", self.service_wait_s)
-        _check_not_negative("service_pause_s", self.service_pause_s)
-        _check_at_least(1, "publish_attempt_count", self.publish_attempt_count)
-        _check_not_negative("publish_pause_s", self.publish_pause_s)
+        check_above_zero("marker_wait_s", self.marker_wait_s)
+        check(isinstance(self.fallback, bool), "fallback", self.fallback, "is True or False")
+        check_above_zero("service_wait_s", self.service_wait_s)
+        check_not_negative("service_pause_s", self.service_pause_s)
+        check_at_least(1, "publish_attempt_count", self.publish_attempt_count)
+        check_not_negative("publish_pause_s", self.publish_pause_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,22 +209,22 @@ class SizingSettings:
         return self.small_file_bytes > 0
 
     def __post_init__(self) -> None:
-        _check_at_least(1, "max_file_bytes", self.max_file_bytes)
-        _check_at_least(0, "small_file_bytes", self.small_file_bytes)
-        _check(
+        check_at_least(1, "max_file_bytes", self.max_file_bytes)
+        check_at_least(0, "small_file_bytes", self.small_file_bytes)
+        check(
             self.small_file_bytes <= self.max_file_bytes,
             "small_file_bytes",
             self.small_file_bytes,
             f"is at most max_file_bytes ({self.max_file_bytes}); who gives one gives both",
         )
-        _check(
-            self.insert_split_rows == "auto" or _is_count(self.insert_split_rows, least=1),
+        check(
+            self.insert_split_rows == "auto" or is_count(self.insert_split_rows, least=1),
             "insert_split_rows",
             self.insert_split_rows,
             "is 'auto' or a whole number, 1 or more",
         )
-        _check_not_negative("rewrite_budget", self.rewrite_budget)
-        _check(self.policy in ("balanced", "hudi"), "policy", self.policy, "is 'balanced' or 'hudi'")
+        check_not_negative("rewrite_budget", self.rewrite_budget)
+        check(self.policy in ("balanced", "hudi"), "policy", self.policy, "is 'balanced' or 'hudi'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,15 +257,15 @@ class ServiceSettings:
     disconnected."""
 
     def __post_init__(self) -> None:
-        _check(_is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
-        _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
-        _check_at_least(1, "connection_count", self.connection_count)
-        _check_at_least(1024, "frame_bytes", self.frame_bytes)
-        _check_at_least(256, "handshake_bytes", self.handshake_bytes)
-        _check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
-        _check_at_least(1, "handshake_count", self.handshake_count)
-        _check_at_least(1, "inflight_count", self.inflight_count)
-        _check_above_zero("send_timeout_s", self.send_timeout_s)
+        check(is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
+        check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        check_at_least(1, "connection_count", self.connection_count)
+        check_at_least(1024, "frame_bytes", self.frame_bytes)
+        check_at_least(256, "handshake_bytes", self.handshake_bytes)
+        check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
+        check_at_least(1, "handshake_count", self.handshake_count)
+        check_at_least(1, "inflight_count", self.inflight_count)
+        check_above_zero("send_timeout_s", self.send_timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,18 +285,18 @@ class SharedServiceSettings:
 
     def __post_init__(self) -> None:
         match = re.fullmatch(r"(https?)://(?:\[([^\]]+)\]|([^/?#\s@:]+)):(\d{1,5})/?", str(self.url))
-        _check(match is not None, "url", self.url, "is https://HOST:PORT, or http://HOST:PORT on this machine")
+        check(match is not None, "url", self.url, "is https://HOST:PORT, or http://HOST:PORT on this machine")
         assert match is not None
-        _check(0 < int(match[4]) <= 65535, "url", self.url, "has a port between 1 and 65535")
+        check(0 < int(match[4]) <= 65535, "url", self.url, "has a port between 1 and 65535")
         if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):  # its value is not shown
             raise InvalidRequest("setting token: it has spaces, line ends or other characters that no token has")
-        _check(
-            match[1] == "https" or _is_loopback(match[2] or match[3]),
+        check(
+            match[1] == "https" or is_loopback(match[2] or match[3]),
             "url",
             self.url,
             "begins with https:// unless it is one of this machine",
         )
-        _check_above_zero("wait_s", self.wait_s)
+        check_above_zero("wait_s", self.wait_s)
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> "SharedServiceSettings | None":
@@ -303,116 +311,6 @@ class SharedServiceSettings:
             token=environment.get("TALLYMARK_SERVICE_TOKEN") or None,
             ca_file=environment.get("TALLYMARK_SERVICE_CA") or None,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobServiceSettings:
-    """Settings of the service that ``tallymark serve`` runs for jobs."""
-
-    host: str = "127.0.0.1"
-    """Address to listen on. Another than the machine's own needs ``tls_cert``, ``tls_key`` and ``tokens``."""
-    port: int = 26755
-    """Port that drivers connect to, by HTTP; 0 takes any free port."""
-    task_port: int = 26756
-    """Port that tasks connect to; 0 takes any free port."""
-    advertised_host: str | None = None
-    """Address that tasks connect to, where it is not the one by which their driver has reached the service."""
-    tls_cert: str | None = None
-    """File with the certificate of the service and its chain, in PEM. It is read again when it has changed."""
-    tls_key: str | None = None
-    """File with the key of the certificate, in PEM."""
-    tokens: str | None = None
-    """File with the tokens of drivers (``tallymark serve token``); None: every driver of this machine is served. It is
-    read again when it has changed."""
-    requests_per_s: float = 10.0
-    """Requests of one token, or of one address without tokens, that are answered per second in the long run; further
-    ones are refused with the time after which to retry. A job sends one."""
-    request_burst: int = 200
-    """Requests that are answered at once before that: the jobs of a night that start together."""
-    connection_count: int = 4096
-    """Maximum connections of tasks; one executor process needs one per job. At most half of the descriptors that the
-    process may open are used."""
-    driver_count: int = 256
-    """Maximum connections of drivers, each of which is closed after one answer."""
-    request_timeout_s: float = 10.0
-    """Time limit for a driver to send the whole of a request that it has begun."""
-    request_bytes: int = 32 * 1024
-    """Largest request of a driver, with its head."""
-    drain_s: float = 3.0
-    """Time between SIGTERM, from when on ``/readyz`` fails, and the end: in it a balancer notices that requests have to
-    go elsewhere."""
-
-    def __post_init__(self) -> None:
-        _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
-        _check((self.tls_cert is None) == (self.tls_key is None), "tls_key", self.tls_key, "is given where tls_cert is")
-        _check(
-            _is_loopback(self.host) or (self.tls_cert is not None and self.tokens is not None),
-            "host",
-            self.host,
-            "is an address of this machine alone, such as 127.0.0.1, unless tls_cert, tls_key and tokens are given",
-        )
-        _check_above_zero("requests_per_s", self.requests_per_s)
-        _check_at_least(1, "request_burst", self.request_burst)
-        for name, port in (("port", self.port), ("task_port", self.task_port)):
-            _check(_is_count(port, least=0) and port <= 65535, name, port, "is between 0 and 65535")
-        _check_at_least(1, "connection_count", self.connection_count)
-        _check_at_least(1, "driver_count", self.driver_count)
-        _check_above_zero("request_timeout_s", self.request_timeout_s)
-        _check_at_least(1024, "request_bytes", self.request_bytes)
-        _check_not_negative("drain_s", self.drain_s)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HudiServiceSettings:
-    """Settings of the service that takes markers of Hudi's own writers."""
-
-    host: str = "127.0.0.1"
-    """Address to listen on. Hudi's client sends no credentials: another than the machine's own needs ``networks``."""
-    port: int = 26754
-    """Port to listen on, by default Hudi's own; 0 takes any free port. [hoodie.filesystem.view.remote.port]"""
-    networks: tuple[str, ...] = ()
-    """Networks whose clients are served, such as ``10.1.0.0/16``; empty for those of this machine."""
-    views: str | None = None
-    """``host:port`` of a timeline server of Hudi that answers everything but markers. Without one Hudi's writers get
-    an error at once, and look themselves (``hoodie.filesystem.view.type=REMOTE_FIRST``)."""
-    connection_count: int = 4096
-    """Maximum connections; an executor of Spark has one for each of its cores. At most half of the descriptors that the
-    process may open are used."""
-    handshake_count: int = 256
-    """Maximum clients that have not sent a whole request yet. One more disconnects the earliest of them."""
-    handshake_timeout_s: float = 10.0
-    """Time limit for a client to send the whole of a request that it has begun."""
-    send_timeout_s: float = 30.0
-    """Time limit for a client to receive a response, after which it is disconnected."""
-    request_bytes: int = 32 * 1024
-    """Largest request, with its head: Hudi sends a path of the marker directory and one of the marker."""
-    views_timeout_s: float = 300.0
-    """Time limit for an answer of ``views``, as Hudi's clients have it."""
-
-    def __post_init__(self) -> None:
-        _check(_is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
-        _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
-        for network in self.networks:
-            _check(_is_network(network), "networks", network, "holds networks, such as '10.1.0.0/16'")
-        _check(
-            bool(self.networks) or _is_loopback(self.host),
-            "host",
-            self.host,
-            "is an address of this machine alone, such as 127.0.0.1, unless networks says who is served: Hudi's client "
-            "sends no credentials",
-        )
-        _check(
-            self.views is None or re.fullmatch(r"[^:/\s]+:\d{1,5}", self.views) is not None,
-            "views",
-            self.views,
-            "is host:port",
-        )
-        _check_at_least(1, "connection_count", self.connection_count)
-        _check_at_least(1, "handshake_count", self.handshake_count)
-        _check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
-        _check_above_zero("send_timeout_s", self.send_timeout_s)
-        _check_at_least(1024, "request_bytes", self.request_bytes)
-        _check_above_zero("views_timeout_s", self.views_timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,18 +361,18 @@ class ViewSettings:
 
     def __post_init__(self) -> None:
         stores = ("memory", "spillable", "key-value")
-        _check(self.store in stores, "store", self.store, "is 'memory', 'spillable' or 'key-value'")
-        _check_at_least(1, "memory_bytes", self.memory_bytes)
+        check(self.store in stores, "store", self.store, "is 'memory', 'spillable' or 'key-value'")
+        check_at_least(1, "memory_bytes", self.memory_bytes)
         for name, value in (("serve", self.serve), ("incremental", self.incremental), ("preload", self.preload)):
-            _check(isinstance(value, bool), name, value, "is True or False")
-        _check_at_least(0, "keep_positions", self.keep_positions)
-        _check_at_least(1, "checkpoint_entries", self.checkpoint_entries)
-        _check_above_zero("checkpoint_timeout_s", self.checkpoint_timeout_s)
-        _check_above_zero("wait_s", self.wait_s)
-        _check_at_least(0, "cache_bytes", self.cache_bytes)
-        _check_above_zero("log_wait_s", self.log_wait_s)
-        _check_at_least(1, "log_readings", self.log_readings)
-        _check_not_negative("log_jitter_s", self.log_jitter_s)
+            check(isinstance(value, bool), name, value, "is True or False")
+        check_at_least(0, "keep_positions", self.keep_positions)
+        check_at_least(1, "checkpoint_entries", self.checkpoint_entries)
+        check_above_zero("checkpoint_timeout_s", self.checkpoint_timeout_s)
+        check_above_zero("wait_s", self.wait_s)
+        check_at_least(0, "cache_bytes", self.cache_bytes)
+        check_above_zero("log_wait_s", self.log_wait_s)
+        check_at_least(1, "log_readings", self.log_readings)
+        check_not_negative("log_jitter_s", self.log_jitter_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -508,62 +406,14 @@ class CommitSettings:
     put is treated as dead: stores close connections after minutes."""
 
     def __post_init__(self) -> None:
-        _check_above_zero("decision_timeout_s", self.decision_timeout_s)
-        _check_above_zero("end_timeout_s", self.end_timeout_s)
-        _check_not_negative("retry_pause_s", self.retry_pause_s)
-        _check_at_least(1, "concurrency", self.concurrency)
-        _check_not_negative("clean_overdue_ratio", self.clean_overdue_ratio)
-        _check_at_least(1, "log_entry_count", self.log_entry_count)
-        _check_at_least(1, "timeline_commit_count", self.timeline_commit_count)
-        _check_not_negative("zombie_after_s", self.zombie_after_s)
-
-
-def check_settings(name: str, value: object, kind: type) -> None:
-    """Raise InvalidRequest if the value given for this setting is of another type."""
-    if not isinstance(value, kind):
-        raise InvalidRequest(
-            f"{name}={value!r} is not a {kind.__name__}: give {name}={kind.__name__}(), with what differs from its "
-            "defaults, or leave it out"
-        )
-
-
-def _check(holds: bool, name: str, value: object, rule: str) -> None:
-    if not holds:
-        raise InvalidRequest(f"setting {name}={value!r}: {name} {rule}")
-
-
-def _check_at_least(least: int, name: str, value: object) -> None:
-    _check(_is_count(value, least=least), name, value, f"is a whole number, {least} or more")
-
-
-def _check_not_negative(name: str, value: object) -> None:
-    _check(_is_number(value, least=0), name, value, "is a number, 0 or more")
-
-
-def _check_above_zero(name: str, value: object) -> None:
-    _check(_is_number(value, least=0) and value != 0, name, value, "is a number above zero")
-
-
-def _is_network(value: object) -> bool:
-    try:
-        return isinstance(value, str) and bool(ipaddress.ip_network(value))
-    except ValueError:
-        return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _is_count(value: object, *, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _is_number(value: object, *, least: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= least
+        check_above_zero("decision_timeout_s", self.decision_timeout_s)
+        check_above_zero("end_timeout_s", self.end_timeout_s)
+        check_not_negative("retry_pause_s", self.retry_pause_s)
+        check_at_least(1, "concurrency", self.concurrency)
+        check_not_negative("clean_overdue_ratio", self.clean_overdue_ratio)
+        check_at_least(1, "log_entry_count", self.log_entry_count)
+        check_at_least(1, "timeline_commit_count", self.timeline_commit_count)
+        check_not_negative("zombie_after_s", self.zombie_after_s)
 
 
 NO_SIZING = SizingSettings(small_file_bytes=0)

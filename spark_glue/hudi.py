@@ -11,7 +11,7 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.rpc.server import is_every_interface
-from tallymark.engine.settings import HudiServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings
 from tallymark.spark_glue.driver import driver_settings
 from tallymark.spark_glue.session import is_connected
 

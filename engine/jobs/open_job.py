@@ -31,13 +31,13 @@ from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.rpc.shared_service import shared_address
+from tallymark.engine.setting_checks import check_settings
 from tallymark.engine.settings import (
     MarkerSettings,
     ServiceSettings,
     SharedServiceSettings,
     SizingSettings,
     TaskSettings,
-    check_settings,
 )
 from tallymark.engine.tasks.file_name import check_is_file_of
 from tallymark.engine.tasks.ticket import WriteTicket

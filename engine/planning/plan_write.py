@@ -19,7 +19,8 @@ from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import committed_write, declared
 from tallymark.engine.planning.input_rows import CountedRows, Incoming, IncomingGroup, incoming_groups
 from tallymark.engine.planning.write_plan import PlannedPartition, WritePlan
-from tallymark.engine.settings import NO_SIZING, SizingSettings, check_settings
+from tallymark.engine.setting_checks import check_settings
+from tallymark.engine.settings import NO_SIZING, SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.sizing.profile import FileUpdates, IncomingRows, Sample, WorkloadProfile, added_up
 from tallymark.engine.timeline.conflict import check_conflicts

@@ -27,7 +27,8 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.roots import Root, Roots
-from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings, MarkerSettings, ViewSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings
+from tallymark.engine.settings import MarkerSettings, ViewSettings
 
 T = TypeVar("T")
 

@@ -11,7 +11,8 @@ from tallymark.engine.serve.http_service import serve_http
 from tallymark.engine.serve.hudi_routes import HudiRoutes, HudiViews
 from tallymark.engine.serve.hudi_tables import HudiTables
 from tallymark.engine.serve.roots import Roots
-from tallymark.engine.settings import HudiServiceSettings, MarkerSettings
+from tallymark.engine.serve.settings import HudiServiceSettings
+from tallymark.engine.settings import MarkerSettings
 
 
 async def serve_hudi(

@@ -14,8 +14,9 @@ from tallymark.engine.serve.job_routes import JobRoutes
 from tallymark.engine.serve.job_tables import JobTables
 from tallymark.engine.serve.rates import Rates
 from tallymark.engine.serve.roots import Roots
+from tallymark.engine.serve.settings import JobServiceSettings
 from tallymark.engine.serve.tokens import TokenFile
-from tallymark.engine.settings import JobServiceSettings, MarkerSettings, ServiceSettings, ViewSettings
+from tallymark.engine.settings import MarkerSettings, ServiceSettings, ViewSettings
 
 
 @dataclass(frozen=True, slots=True)

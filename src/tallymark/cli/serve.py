@@ -12,7 +12,7 @@ from tallymark.backends.options import StorageOptions
 from tallymark.cli.asking import failing_plainly
 from tallymark.cli.serve_tokens import token
 from tallymark.cli.storage import storage_option
-from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings
 
 if TYPE_CHECKING:
     from tallymark.engine.serve.config import ServeConfig

@@ -15,7 +15,7 @@ from tallymark.bench.peers.timeline_server import HUDI_JARS, TimelineServer, tim
 from tallymark.engine.serve.hudi_markers import open_hudi_markers
 from tallymark.engine.serve.hudi_service import serve_hudi
 from tallymark.engine.serve.roots import Roots
-from tallymark.engine.settings import HudiServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import FOLDER, SETTINGS, marker
 from tests.support.jars import jars, java

@@ -22,7 +22,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.hudi_options import hudi_options
 from tallymark.engine.serve.hudi_service import serve_hudi
 from tallymark.engine.serve.roots import Roots
-from tallymark.engine.settings import HudiServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import SETTINGS, marker
 from tests.support.loops import on_both_loops

@@ -26,7 +26,8 @@ from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.shared_service import shared_address
 from tallymark.engine.serve.job_service import serve_jobs
 from tallymark.engine.serve.roots import Roots
-from tallymark.engine.settings import JobServiceSettings, SharedServiceSettings, TaskSettings
+from tallymark.engine.serve.settings import JobServiceSettings
+from tallymark.engine.settings import SharedServiceSettings, TaskSettings
 from tallymark.engine.tasks.report import TaskReport
 from tests.engine.rpc.test_client import closed_port
 from tests.support.loops import on_both_loops

@@ -1,0 +1,124 @@
+"""Settings of ``tallymark serve``: every limit, timeout and default, each with its reason."""
+
+import re
+from dataclasses import dataclass
+
+from tallymark.engine.setting_checks import (
+    check,
+    check_above_zero,
+    check_at_least,
+    check_not_negative,
+    is_count,
+    is_loopback,
+    is_network,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobServiceSettings:
+    """Settings of the service that ``tallymark serve`` runs for jobs."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Another than the machine's own needs ``tls_cert``, ``tls_key`` and ``tokens``."""
+    port: int = 26755
+    """Port that drivers connect to, by HTTP; 0 takes any free port."""
+    task_port: int = 26756
+    """Port that tasks connect to; 0 takes any free port."""
+    advertised_host: str | None = None
+    """Address that tasks connect to, where it is not the one by which their driver has reached the service."""
+    tls_cert: str | None = None
+    """File with the certificate of the service and its chain, in PEM. It is read again when it has changed."""
+    tls_key: str | None = None
+    """File with the key of the certificate, in PEM."""
+    tokens: str | None = None
+    """File with the tokens of drivers (``tallymark serve token``); None: every driver of this machine is served. It is
+    read again when it has changed."""
+    requests_per_s: float = 10.0
+    """Requests of one token, or of one address without tokens, that are answered per second in the long run; further
+    ones are refused with the time after which to retry. A job sends one."""
+    request_burst: int = 200
+    """Requests that are answered at once before that: the jobs of a night that start together."""
+    connection_count: int = 4096
+    """Maximum connections of tasks; one executor process needs one per job. At most half of the descriptors that the
+    process may open are used."""
+    driver_count: int = 256
+    """Maximum connections of drivers, each of which is closed after one answer."""
+    request_timeout_s: float = 10.0
+    """Time limit for a driver to send the whole of a request that it has begun."""
+    request_bytes: int = 32 * 1024
+    """Largest request of a driver, with its head."""
+    drain_s: float = 3.0
+    """Time between SIGTERM, from when on ``/readyz`` fails, and the end: in it a balancer notices that requests have to
+    go elsewhere."""
+
+    def __post_init__(self) -> None:
+        check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        check((self.tls_cert is None) == (self.tls_key is None), "tls_key", self.tls_key, "is given where tls_cert is")
+        check(
+            is_loopback(self.host) or (self.tls_cert is not None and self.tokens is not None),
+            "host",
+            self.host,
+            "is an address of this machine alone, such as 127.0.0.1, unless tls_cert, tls_key and tokens are given",
+        )
+        check_above_zero("requests_per_s", self.requests_per_s)
+        check_at_least(1, "request_burst", self.request_burst)
+        for name, port in (("port", self.port), ("task_port", self.task_port)):
+            check(is_count(port, least=0) and port <= 65535, name, port, "is between 0 and 65535")
+        check_at_least(1, "connection_count", self.connection_count)
+        check_at_least(1, "driver_count", self.driver_count)
+        check_above_zero("request_timeout_s", self.request_timeout_s)
+        check_at_least(1024, "request_bytes", self.request_bytes)
+        check_not_negative("drain_s", self.drain_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiServiceSettings:
+    """Settings of the service that takes markers of Hudi's own writers."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Hudi's client sends no credentials: another than the machine's own needs ``networks``."""
+    port: int = 26754
+    """Port to listen on, by default Hudi's own; 0 takes any free port. [hoodie.filesystem.view.remote.port]"""
+    networks: tuple[str, ...] = ()
+    """Networks whose clients are served, such as ``10.1.0.0/16``; empty for those of this machine."""
+    views: str | None = None
+    """``host:port`` of a timeline server of Hudi that answers everything but markers. Without one Hudi's writers get
+    an error at once, and look themselves (``hoodie.filesystem.view.type=REMOTE_FIRST``)."""
+    connection_count: int = 4096
+    """Maximum connections; an executor of Spark has one for each of its cores. At most half of the descriptors that the
+    process may open are used."""
+    handshake_count: int = 256
+    """Maximum clients that have not sent a whole request yet. One more disconnects the earliest of them."""
+    handshake_timeout_s: float = 10.0
+    """Time limit for a client to send the whole of a request that it has begun."""
+    send_timeout_s: float = 30.0
+    """Time limit for a client to receive a response, after which it is disconnected."""
+    request_bytes: int = 32 * 1024
+    """Largest request, with its head: Hudi sends a path of the marker directory and one of the marker."""
+    views_timeout_s: float = 300.0
+    """Time limit for an answer of ``views``, as Hudi's clients have it."""
+
+    def __post_init__(self) -> None:
+        check(is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
+        check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        for network in self.networks:
+            check(is_network(network), "networks", network, "holds networks, such as '10.1.0.0/16'")
+        check(
+            bool(self.networks) or is_loopback(self.host),
+            "host",
+            self.host,
+            "is an address of this machine alone, such as 127.0.0.1, unless networks says who is served: Hudi's client "
+            "sends no credentials",
+        )
+        check(
+            self.views is None or re.fullmatch(r"[^:/\s]+:\d{1,5}", self.views) is not None,
+            "views",
+            self.views,
+            "is host:port",
+        )
+        check_at_least(1, "connection_count", self.connection_count)
+        check_at_least(1, "handshake_count", self.handshake_count)
+        check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
+        check_above_zero("send_timeout_s", self.send_timeout_s)
+        check_at_least(1024, "request_bytes", self.request_bytes)
+        check_above_zero("views_timeout_s", self.views_timeout_s)
