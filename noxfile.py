@@ -91,22 +91,6 @@ def demo(session: nox.Session) -> None:
     session.run("python", "-m", "demo", *session.posargs, env=java(session))
 
 
-FAST = (
-    "tests/engine",
-    "tests/backends",
-    "tests/cli",
-    "tests/docs",
-    "tests/examples",
-    "tests/fuzz",
-    "tests/packaging",
-    "tests/simulation",
-    "tests/stores",
-    "tests/support",
-    "tests/unit",
-)
-"""Folders that ``tests`` runs, less what takes long there (``tests/tiers.py``)."""
-
-
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the fast tests of every part, with a Spark, an S3 store and real kills; or what is named after ``--``."""
@@ -114,13 +98,14 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))
         return
-    session.run("pytest", "--tier", "fast", *AT_ONCE, "-m", "not spark and not connect", *FAST, env=java(session))
-    session.run("pytest", "--tier", "fast", "-m", "smoke", "tests/spark", "tests/system", env=java(session))
+    fast = ("pytest", "--tier", "fast")
+    session.run(*fast, *AT_ONCE, "-m", "not spark and not connect and not smoke", env=java(session))
+    session.run(*fast, "-m", "smoke", "tests/spark", "tests/system", env=java(session))
 
 
 @nox.session(name="tests-full")
 def tests_full(session: nox.Session) -> None:
-    """Run all tests but those left to ``release``, on every store, the engine's with branch coverage."""
+    """Run what ``tests`` leaves out, but for ``release``, on every store, and cover the engine's branches."""
     run_all(session, "full")
 
 

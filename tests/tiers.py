@@ -1,19 +1,26 @@
-"""The test tiers: what each of ``nox -s tests``, ``tests-full`` and ``release`` leaves to the next.
+"""The test tiers: what each of ``nox -s tests``, ``tests-full`` and ``release`` runs.
 
-``--tier fast`` draws fewer examples, and runs one event loop of the two. ``--tier full`` leaves out what takes minutes
-and repeats, on another store or for longer, what it runs itself. ``--tier release``, and no ``--tier``,
-run everything that is named.
+``--tier fast`` draws fewer examples, and runs one event loop of the two. ``--tier full`` runs what ``fast`` leaves out,
+and again what draws more examples or is watched by coverage; not what takes minutes and repeats, on another store or
+for longer, what it runs itself. ``--tier release``, and no ``--tier``, run everything that is named.
 """
 
+from pathlib import Path
+
 import pytest
+from hypothesis import is_hypothesis_test
 
 from tests.support.examples import load_profile
 
 TIERS = ("fast", "full", "release")
 
-
 SLOW_FIXTURES = frozenset({"dfs", "gcs"})
 """Servers that the fast tier does not start: the S3 store stands for all."""
+
+SLOW_FOLDERS = ("bench", "connect", "hive", "spark", "system")
+"""Folders of which the fast tier runs what is marked ``smoke``."""
+
+_TESTS = Path(__file__).parent
 
 
 def choose(config: pytest.Config) -> None:
@@ -22,21 +29,34 @@ def choose(config: pytest.Config) -> None:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that the chosen tier leaves to a later one."""
+    """Deselect the tests that the chosen tier leaves to another one."""
     tier = config.getoption("--tier") or "release"
     config.hook.pytest_deselected(items=[item for item in items if not _runs(tier, item)])
     items[:] = [item for item in items if _runs(tier, item)]
 
 
 def _runs(tier: str, item: pytest.Item) -> bool:
-    if tier != "release" and item.get_closest_marker("release"):
+    if tier == "release":
+        return True
+    if item.get_closest_marker("release"):
         return False
-    return tier != "fast" or not _is_slow(item)
+    return not _is_slow(item) if tier == "fast" else _is_slow(item) or _differs_in_full(item)
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    marked = item.get_closest_marker("slow") is not None
-    return marked or _loop_of(item) == "asyncio" or not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+    if item.get_closest_marker("slow") is not None or _loop_of(item) == "asyncio":
+        return True
+    if any(item.path.is_relative_to(_TESTS / folder) for folder in SLOW_FOLDERS):
+        return item.get_closest_marker("smoke") is None
+    return not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _differs_in_full(item: pytest.Item) -> bool:
+    """Return whether a test that the fast tier has run draws more examples, or alone covers what it runs: one on trio
+    has a twin on asyncio.
+    """
+    draws = is_hypothesis_test(getattr(item, "obj", None))
+    return draws or (item.get_closest_marker("no_cover") is None and _loop_of(item) is None)
 
 
 def _loop_of(item: pytest.Item) -> str | None:
