@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests import tiers
+from tests.support.loggers import kept_loggers
 from tests.support.services.servers import bucket, dfs, gcs, s3, s3_keys
 
-__all__ = ["bucket", "dfs", "gcs", "s3", "s3_keys"]
+__all__ = ["bucket", "dfs", "gcs", "kept_loggers", "s3", "s3_keys"]
 
 _ENGINE = Path(__file__).parent / "engine"
 
@@ -21,8 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Apply the tier; measure coverage by the engine's own tests, since watching all would take half of CI's time."""
-    tiers.leave_out(config, items)
+    """Measure coverage by the engine's own tests, since watching all would take half of CI's time; apply the tier."""
     for item in items:
         if not item.path.is_relative_to(_ENGINE):
             item.add_marker(pytest.mark.no_cover)
+    tiers.leave_out(config, items)

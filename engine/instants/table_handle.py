@@ -58,6 +58,11 @@ class TableHandle:
         if self.view_settings.preload:
             await self.view(properties).preload()
 
+    @property
+    def view_memory_bytes(self) -> int:
+        """What the blocks of the views use in memory."""
+        return sum(view.statistics().store.memory_bytes for view in self._views)
+
     def close(self) -> None:
         """Release the memory and local files of the views."""
         while self._views:

@@ -4,8 +4,9 @@ An operator sends that logger to a sink of its own. No line has a token, a key o
 """
 
 from tallymark.backends.events import EventLog
+from tallymark.engine.serve.logs import AUDIT
 
-_events = EventLog("tallymark.audit")
+_events = EventLog(AUDIT)
 
 
 def audited(operation: str, *, client: str, token: str | None, table: str, instant: str, outcome: str) -> None:

@@ -8,6 +8,9 @@ storage = {region = "eu-west-1"}             # StorageOptions
 host = "10.1.2.3"
 secret = "/etc/tallymark/secret"
 
+[service]                                    # ServeSettings: memory, logs
+memory_mb = 1024
+
 [[hudi]]                                     # HudiServiceSettings, and which of the roots; one listener each
 networks = ["10.1.0.0/16"]
 roots = ["s3://lake/sales"]
@@ -27,12 +30,12 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.roots import Root, Roots
-from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, ServeSettings
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 
 T = TypeVar("T")
 
-SECTIONS = ("roots", "jobs", "hudi", "markers", "views")
+SECTIONS = ("roots", "service", "jobs", "hudi", "markers", "views")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ class ServeConfig:
     """Everything that ``tallymark serve`` takes."""
 
     roots: Roots
+    service: ServeSettings = field(default_factory=ServeSettings)
     jobs: JobServiceSettings = field(default_factory=JobServiceSettings)
     secret: Path | None = None
     """None: the file in the user's folder for state."""
@@ -68,6 +72,7 @@ def load_config(
     path: Path | None,
     *,
     roots: Sequence[Root] = (),
+    service: Mapping[str, object] | None = None,
     jobs: Mapping[str, object] | None = None,
     hudi: Mapping[str, object] | None = None,
 ) -> ServeConfig:
@@ -77,7 +82,7 @@ def load_config(
     Raises ConfigErrors with everything that is wrong with it.
     """
     where = path or Path("command line")
-    return _Reader(where).read(_parsed(path), list(roots), dict(jobs or {}), dict(hudi or {}))
+    return _Reader(where).read(_parsed(path), list(roots), dict(service or {}), dict(jobs or {}), dict(hudi or {}))
 
 
 def _parsed(path: Path | None) -> dict[str, Any]:
@@ -89,6 +94,13 @@ def _parsed(path: Path | None) -> dict[str, Any]:
         raise ConfigErrors(path, [f"cannot be read: {error}"]) from error
 
 
+def _spilling(process: ServeSettings | None) -> dict[str, object]:
+    """Return what differs in views of a service from those of a job: each has a quarter of the memory at most, and the
+    rest on a disk.
+    """
+    return {"store": "spillable", "memory_bytes": (process or ServeSettings()).memory_mb << 18}
+
+
 class _Reader:
     """Reads one file, and collects what is wrong with it."""
 
@@ -97,7 +109,12 @@ class _Reader:
         self._problems: list[str] = []
 
     def read(
-        self, found: dict[str, Any], roots: list[Root], jobs: dict[str, object], hudi: dict[str, object]
+        self,
+        found: dict[str, Any],
+        roots: list[Root],
+        service: dict[str, object],
+        jobs: dict[str, object],
+        hudi: dict[str, object],
     ) -> ServeConfig:
         self._check_names("", found, SECTIONS)
         jobs = self._table(found, "jobs") | jobs
@@ -106,15 +123,17 @@ class _Reader:
         own = [root for entry in self._tables(found, "roots") if (root := self._root(entry)) is not None]
         roots += [root for root in own if root.url not in given]
         settings = self._made("jobs", JobServiceSettings, jobs)
+        process = self._made("service", ServeSettings, self._table(found, "service") | service)
         markers = self._made("markers", MarkerSettings, self._table(found, "markers"))
-        views = self._made("views", ViewSettings, self._table(found, "views"))
+        views = self._made("views", ViewSettings, _spilling(process) | self._table(found, "views"))
         served = self._attempt("roots", lambda: Roots(roots))
         listeners = self._tables(found, "hudi") or [{}]
         hudis = [self._hudi(roots, entry | hudi) for entry in listeners] if served is not None else []
-        if self._problems or served is None or settings is None or markers is None or views is None:
+        if self._problems or served is None or process is None or settings is None or markers is None or views is None:
             raise ConfigErrors(self._path, self._problems)
         return ServeConfig(
             roots=served,
+            service=process,
             jobs=settings,
             secret=None if secret is None else Path(str(secret)),
             hudi=tuple(each for each in hudis if each is not None),

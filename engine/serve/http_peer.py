@@ -24,7 +24,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request; its body and its headers have no meaning, but for the credentials."""
+    """A request; its body and its headers have no meaning, but for the credentials and its id."""
 
     method: str
     path: str
@@ -35,6 +35,8 @@ class HttpRequest:
     """Address of the client."""
     bearer: str = field(default="", repr=False)
     """The token that it has presented."""
+    id: str = ""
+    """What it has named its request (``X-Request-Id``)."""
 
     @property
     def target(self) -> str:
@@ -85,7 +87,7 @@ class HttpPeer(Peer):
         """Bytes of the request that is being received."""
         self._is_partial = True
         self._is_known = False
-        self._bearer = ""
+        self._bearer = self._id = ""
         self._client = raw.getpeername()[0]
 
     @property
@@ -117,7 +119,7 @@ class HttpPeer(Peer):
             raise InvalidRequest(f"{address} is in none of the networks that are served here")
 
     def on_message_begin(self) -> None:
-        self._url, self._bearer, self._is_partial = b"", "", True
+        self._url, self._bearer, self._id, self._is_partial = b"", "", "", True
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -126,12 +128,14 @@ class HttpPeer(Peer):
         if name.lower() == b"authorization":
             scheme, _, token = value.decode("latin-1").partition(" ")
             self._bearer = token.strip() if scheme.lower() == "bearer" else ""
+        if name.lower() == b"x-request-id":
+            self._id = value.decode("latin-1")
 
     def on_message_complete(self) -> None:
         path, _, query = self._url.decode("latin-1").partition("?")
         method = self._parser.get_method().decode("latin-1")
         keeps_alive = self._parser.should_keep_alive() and not self._answers_one
-        request = HttpRequest(method, path, query, keeps_alive, client=self._client, bearer=self._bearer)
+        request = HttpRequest(method, path, query, keeps_alive, client=self._client, bearer=self._bearer, id=self._id)
         self._requests.append(request)
         self._part_bytes, self._is_partial, self._is_known = 0, False, True
 

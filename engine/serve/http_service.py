@@ -9,6 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
+import anyio
 from anyio.abc import SocketListener, TaskGroup
 
 from tallymark.backends.errors import TallymarkError
@@ -19,6 +20,7 @@ from tallymark.engine.rpc.peer import Send
 from tallymark.engine.rpc.server import ConnectionLimits, Connections, Start, raw_socket
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.http_peer import HttpPeer, HttpRequest, HttpResponse
+from tallymark.engine.serve.logs import request_id
 from tallymark.engine.serve.roots import NotServed
 from tallymark.engine.serve.tokens import NotAllowed
 
@@ -70,8 +72,18 @@ def _dispatch(
     answer: Callable[[HttpRequest], Awaitable[HttpResponse]], tasks: TaskGroup, send: Send[HttpPeer]
 ) -> Start[HttpPeer]:
     async def respond(peer: HttpPeer, request: HttpRequest) -> None:
-        with until_disconnected([peer]):
+        with until_disconnected([peer]), request_id(request.id) as id_:
+            started = anyio.current_time()
             response = await answer(request)
+            response.headers["X-Request-Id"] = id_
+            _events.debug(
+                "request.answered",
+                method=request.method,
+                path=request.path,
+                client=request.client,
+                status=response.status.value,
+                seconds=anyio.current_time() - started,
+            )
             if peer.is_open:
                 peer.respond(request, response)
             await send([peer])

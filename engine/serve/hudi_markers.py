@@ -21,6 +21,7 @@ from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import INFIX, MarkerIo
 from tallymark.engine.markers.segment import is_claim, marker_folder
 from tallymark.engine.serve.hudi_timeline import HudiState, hudi_properties, hudi_state
+from tallymark.engine.serve.memory import DEFAULT_BYTES, TABLE_BYTES, Memory, Users
 from tallymark.engine.serve.served_instants import ServedInstant, ServedInstants
 from tallymark.engine.settings import MarkerSettings
 
@@ -37,16 +38,22 @@ class _Deleted(TryAgain):
 class HudiMarkers:
     """The markers of one table. Made by ``open_hudi_markers``, whose block owns its tasks."""
 
-    def __init__(self, backend: Backend, engine: MarkerEngine, settings: MarkerSettings) -> None:
+    def __init__(self, backend: Backend, engine: MarkerEngine, settings: MarkerSettings, memory: Memory) -> None:
         self._backend = backend
         self._engine = engine
         self._settings = settings
-        self._instants = ServedInstants(engine, self._serve)
+        self._instants = ServedInstants(engine, memory, self._serve)
+        self._users = Users()
 
     @property
     def is_idle(self) -> bool:
-        """Whether it holds no instant's markers in memory."""
-        return self._instants.is_idle
+        """Whether no request waits."""
+        return self._users.is_idle
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what it uses, without its instants."""
+        return TABLE_BYTES
 
     def close(self) -> None:
         """End what waits as Closed."""
@@ -65,17 +72,18 @@ class HudiMarkers:
             raise InvalidRequest(
                 f"{marker!r} cannot be a marker: a name of one ends with {INFIX}CREATE, MERGE or APPEND"
             )
-        for _ in range(ATTEMPTS):
-            served = self._instants.get(instant)
-            try:
-                with served.used():
-                    await served.open()
-                    await served.directory.create(path, io=io)
-            except (_Deleted, Closed):  # closed: by another request that has found the same
-                if self._instants.forget(served):
-                    self._instants.add(instant, is_again=True)
-            else:
-                return
+        with self._users.one():
+            for _ in range(ATTEMPTS):
+                served = self._instants.get(instant)
+                try:
+                    with served.users.one():
+                        await served.open()
+                        await served.directory.create(path, io=io)
+                except (_Deleted, Closed):  # closed: by another request that has found the same
+                    if self._instants.forget(served):
+                        self._instants.add(instant, is_again=True)
+                else:
+                    return
         raise FlushFailed(f"{marker_folder(instant)} is deleted again and again; ask later")
 
     async def names(self, instant: str, *, ios: Collection[MarkerIo] = ("CREATE", "MERGE", "APPEND")) -> list[str]:
@@ -93,13 +101,14 @@ class HudiMarkers:
 
         Raises InvalidRequest where there is no table that Hudi writes.
         """
-        await hudi_properties(self._backend)
-        served = self._instants.find(instant)
-        if served is not None:
-            served.directory.seal()
-            await served.directory.drained()
-            self._instants.forget(served)
-        return await self._delete(instant)
+        with self._users.one():
+            await hudi_properties(self._backend)
+            served = self._instants.find(instant)
+            if served is not None:
+                served.directory.seal()
+                await served.directory.drained()
+                self._instants.forget(served)
+            return await self._delete(instant)
 
     async def _delete(self, instant: str) -> bool:
         paths = await self._paths(instant)
@@ -137,8 +146,10 @@ class HudiMarkers:
 
 
 @asynccontextmanager
-async def open_hudi_markers(backend: Backend, settings: MarkerSettings | None = None) -> AsyncIterator[HudiMarkers]:
+async def open_hudi_markers(
+    backend: Backend, settings: MarkerSettings | None = None, memory: Memory | None = None
+) -> AsyncIterator[HudiMarkers]:
     """Yield the markers of the table at the backend's root. When the block ends, its waiting requests end as Closed."""
     batched = replace(settings or MarkerSettings(), kind="batched")
     async with open_marker_engine(backend, batched) as engine:
-        yield HudiMarkers(backend, engine, batched)
+        yield HudiMarkers(backend, engine, batched, memory or Memory(DEFAULT_BYTES))

@@ -7,6 +7,7 @@ from anyio.abc import TaskGroup
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.serve.hudi_markers import HudiMarkers
+from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.roots import OpenTables, Roots, place_of
 from tallymark.engine.settings import MarkerSettings
 
@@ -19,18 +20,19 @@ SCRATCH = ".hoodie/.temp/.unfinished"
 class HudiTables:
     """The owner of ``tasks`` outlives it."""
 
-    def __init__(self, roots: Roots, tasks: TaskGroup, settings: MarkerSettings) -> None:
+    def __init__(self, roots: Roots, tasks: TaskGroup, settings: MarkerSettings, memory: Memory) -> None:
         self._roots = roots
         self._tasks = tasks
         self._settings = settings
-        self._tables = OpenTables(self._open)
+        self._memory = memory
+        self._tables = OpenTables(self._open, memory)
 
     def find(self, folder: str) -> tuple[HudiMarkers, str]:
         """Return the markers of the table to which a marker directory belongs, and its instant.
 
         Raises:
             InvalidRequest: it cannot be a marker directory, or is below none of the roots (``NotServed``).
-            Overloaded: too many tables are in use.
+            Overloaded: there is no memory for one more table.
         """
         match = _FOLDER.fullmatch(folder)
         if match is None:
@@ -39,4 +41,4 @@ class HudiTables:
 
     def _open(self, place: str) -> HudiMarkers:
         backend = self._roots.open(place, scratch=SCRATCH)
-        return HudiMarkers(backend, MarkerEngine(backend, self._settings, self._tasks), self._settings)
+        return HudiMarkers(backend, MarkerEngine(backend, self._settings, self._tasks), self._settings, self._memory)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 import anyio
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import Overloaded
+from tallymark.engine.errors import NotAuthenticated, Overloaded
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.rpc.handshake import ServiceAddress, job_name
 from tallymark.engine.serve.audit import audited
@@ -77,6 +77,7 @@ class JobRoutes:
         try:
             found = self._authenticate(request)
             token = None if found is None else found.id
+            self._count(token or request.client)
             _check_role(found, ROLES[KEY_OF_JOB], place)
             self._roots.root_of(place)
             name = job_name(instant, place)
@@ -91,20 +92,23 @@ class JobRoutes:
         )
 
     def _authenticate(self, request: HttpRequest) -> Token | None:
-        """Return the client's token; None where none is needed. Counts the request.
+        """Return the client's token; None where none is needed.
 
         Raises:
-            NotAuthenticated: it has none that is known. Such requests are counted by the client's address.
-            Overloaded: it sends too many.
+            NotAuthenticated: it has none that is known.
+            Overloaded: requests without one arrive too often from its address.
         """
-        token = None
+        if self._tokens is None:
+            return None
         try:
-            token = None if self._tokens is None else self._tokens.authenticate(request.bearer)
-        finally:
-            client = request.client if token is None else token.id
-            if wait_s := self._rates.wait_s(client, anyio.current_time()):
-                raise Overloaded(f"{client} sends too many requests", retry_after_s=wait_s)
-        return token
+            return self._tokens.authenticate(request.bearer)
+        except NotAuthenticated:
+            self._count(request.client)
+            raise
+
+    def _count(self, client: str) -> None:
+        if wait_s := self._rates.wait_s(client, anyio.current_time()):
+            raise Overloaded(f"{client} sends too many requests", retry_after_s=wait_s)
 
 
 def _check_role(token: Token | None, role: Role | None, place: str) -> None:

@@ -12,6 +12,7 @@ from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.http_service import serve_http
 from tallymark.engine.serve.job_routes import JobRoutes
 from tallymark.engine.serve.job_tables import JobTables
+from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
 from tallymark.engine.serve.rates import Rates
 from tallymark.engine.serve.roots import Roots
 from tallymark.engine.serve.settings import JobServiceSettings
@@ -50,6 +51,7 @@ async def serve_jobs(
     *,
     markers: MarkerSettings | None = None,
     views: ViewSettings | None = None,
+    memory: Memory | None = None,
     ending: anyio.Event | None = None,
     task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -57,7 +59,7 @@ async def serve_jobs(
 
     It holds no truth: end it at any moment, start it again, run two side by side. ``secret``, at least 32 random bytes,
     makes the keys of jobs: services with the same one serve each other's jobs. When ``ending`` is set, ``/readyz``
-    fails, and everything else goes on.
+    fails, and everything else goes on. ``memory`` is shared with other listeners of the process.
 
     Raises:
         InvalidRequest: an address cannot be served, the secret is too short, or files cannot be used.
@@ -65,7 +67,7 @@ async def serve_jobs(
     settings = settings or JobServiceSettings()
     batched = replace(markers or MarkerSettings(), kind="batched")
     async with background_tasks() as tasks:
-        tables = JobTables(roots, tasks, batched, views or ViewSettings())
+        tables = JobTables(roots, tasks, batched, views or ViewSettings(), memory or Memory(DEFAULT_BYTES))
         tasks_settings = ServiceSettings(
             host=settings.host,
             advertised_host=settings.advertised_host or settings.host,  # else the one by which a driver has come

@@ -24,12 +24,19 @@ from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.markers.segment import is_claim, marker_folder
 from tallymark.engine.rpc.dispatcher import BlockOf, Settle
 from tallymark.engine.rpc.messages import CreateMarkers
-from tallymark.engine.serve.served_instants import INSTANTS_MAX, ServedInstant, ServedInstants
+from tallymark.engine.serve.memory import ENTRY_BYTES, FILE_BYTES, TABLE_BYTES, Memory, Users
+from tallymark.engine.serve.served_instants import ServedInstant, ServedInstants
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.tasks.file_name import check_is_file_of
+from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tallymark.engine.timeline.seal import seal_path
+
+VIEWS_MAX = 64
+"""Jobs of a table whose position's blocks are cached. Another job takes the place of the one that has requested
+nothing for the longest time.
+"""
 
 _events = EventLog(__name__)
 
@@ -37,20 +44,26 @@ _events = EventLog(__name__)
 class JobTable:
     """The owner of the marker engine's tasks outlives it."""
 
-    def __init__(self, backend: Backend, engine: MarkerEngine, views: ViewSettings) -> None:
+    def __init__(self, backend: Backend, engine: MarkerEngine, views: ViewSettings, memory: Memory) -> None:
         self._backend = backend
         self._engine = engine
         self._handle = TableHandle(backend, CommitSettings(), LeaseSettings(), view_settings=views, lasts=True)
         self._properties = Lazy(self._identify)
-        self._instants = ServedInstants(engine, self._serve)
+        self._instants = ServedInstants(engine, memory, self._serve)
         self._views: OrderedDict[str, ServedView] = OrderedDict()
         """By instant, the least recently used first."""
-        self._users = 0
+        self._users = Users()
+        self._log_bytes = _LogBytes(self._handle.log)
 
     @property
     def is_idle(self) -> bool:
         """Whether no request waits."""
-        return not self._users
+        return self._users.is_idle
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what the log and the views use."""
+        return TABLE_BYTES + self._log_bytes.now() + self._handle.view_memory_bytes
 
     @property
     def entries(self) -> int:
@@ -65,23 +78,17 @@ class JobTable:
 
     async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         """Settle as ``Handler.create_markers``. Raises what the check of the instant does."""
-        self._users += 1
-        try:
+        with self._users.one():
             served = self._instants.get(instant)
-            with served.used():
+            with served.users.one():
                 await served.open()
                 await served.directory.create_many(requests, settle)
-        finally:
-            self._users -= 1
 
     async def look_up(self, instant: str, position: int, log_hash: str) -> BlockOf:
         """Return as ``Handler.look_up``. Raises what ``ServedView.look_up`` does, and UnsupportedTable."""
-        self._users += 1
-        try:
+        with self._users.one():
             properties = await self._properties.get()
             return await self._view(instant, properties).look_up(position, log_hash)
-        finally:
-            self._users -= 1
 
     def cached_blocks(
         self, instant: str, position: int, log_hash: str, partitions: Sequence[str]
@@ -92,7 +99,7 @@ class JobTable:
 
     def _view(self, instant: str, properties: TableProperties) -> ServedView:
         if instant not in self._views:
-            while len(self._views) >= INSTANTS_MAX:
+            while len(self._views) >= VIEWS_MAX:
                 self._views.popitem(last=False)
             self._views[instant] = ServedView(self._handle.log, partial(self._handle.view, properties))
         self._views.move_to_end(instant)
@@ -142,3 +149,22 @@ class JobTable:
             await self._backend.delete(claims)
             if not await exists(self._backend, f"{OPEN_FOLDER}/{instant}"):
                 await self._backend.delete([entry.path async for entry in self._backend.list(marker_folder(instant))])
+
+
+class _LogBytes:
+    """Estimate of what the entries of a log use, summed again when there are more of them."""
+
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._summed = (0, 0)
+        self._bytes = 0
+
+    def now(self) -> int:
+        history = self._log.history
+        if (history.base, history.head) != self._summed:
+            self._summed = history.base, history.head
+            self._bytes = sum(
+                ENTRY_BYTES + FILE_BYTES * (len(entry.added) + len(entry.removed))
+                for _, entry in history.after(history.base)
+            )
+        return self._bytes

@@ -11,6 +11,7 @@ from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
 from tallymark.engine.rpc.handshake import of_job_name
 from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.serve.job_table import JobTable
+from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.roots import OpenTables, Roots
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 
@@ -25,12 +26,15 @@ ENTRIES_MAX = 1000
 class JobTables(Handler):
     """The owner of ``tasks`` outlives it."""
 
-    def __init__(self, roots: Roots, tasks: TaskGroup, markers: MarkerSettings, views: ViewSettings) -> None:
+    def __init__(
+        self, roots: Roots, tasks: TaskGroup, markers: MarkerSettings, views: ViewSettings, memory: Memory
+    ) -> None:
         self._roots = roots
         self._tasks = tasks
         self._markers = markers
         self._views = views
-        self._tables = OpenTables(self._open)
+        self._memory = memory
+        self._tables = OpenTables(self._open, memory)
 
     def close(self) -> None:
         self._tables.close()
@@ -66,4 +70,4 @@ class JobTables(Handler):
 
     def _open(self, place: str) -> JobTable:
         backend = self._roots.open(place)
-        return JobTable(backend, MarkerEngine(backend, self._markers, self._tasks), self._views)
+        return JobTable(backend, MarkerEngine(backend, self._markers, self._tasks), self._views, self._memory)

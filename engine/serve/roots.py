@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,13 @@ from typing import Generic, Protocol, TypeVar
 from tallymark.backends.contract import Backend
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
-from tallymark.engine.errors import InvalidRequest, Overloaded
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.serve.memory import Memory
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
 _SAME = {"s3a": "s3", "s3n": "s3"}
 """Schemes that name the same place."""
-
-TABLES_MAX = 1000
-"""Tables held open at once; those that are not in use are closed first."""
 
 
 class NotServed(InvalidRequest):
@@ -100,7 +97,12 @@ class Closeable(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it may be closed now."""
+        """Whether no request needs it."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """What it uses, without its instants."""
         ...
 
     def close(self) -> None: ...
@@ -110,24 +112,23 @@ T = TypeVar("T", bound=Closeable)
 
 
 class OpenTables(Generic[T]):
-    """Open tables by their place, the least recently used first."""
+    """Open tables of a listener by their place. Idle ones are closed when the service needs their memory."""
 
-    def __init__(self, open_table: Callable[[str], T]) -> None:
+    def __init__(self, open_table: Callable[[str], T], memory: Memory) -> None:
         self._open_table = open_table
-        self._tables: OrderedDict[str, T] = OrderedDict()
+        self._memory = memory
+        self._tables: dict[str, T] = {}
 
     def get(self, place: str) -> T:
         """Return the table, opened if it is not.
 
         Raises:
             NotServed: it is below no root.
-            Overloaded: too many tables are in use.
+            Overloaded: there is no memory for one more.
         """
-        if place not in self._tables:
-            self._make_room()
-            self._tables[place] = self._open_table(place)
-        self._tables.move_to_end(place)
-        return self._tables[place]
+        table = self._tables.get(place) or self._add(place)
+        self._memory.used(table)
+        return table
 
     def find(self, place: str) -> T | None:
         return self._tables.get(place)
@@ -136,21 +137,24 @@ class OpenTables(Generic[T]):
         """Close the table, if it is open; the next request for it opens it again."""
         for place, each in self._tables.items():
             if each is table:
-                del self._tables[place]
-                table.close()
+                self._close(place)
                 return
 
     def close(self) -> None:
-        while self._tables:
-            self._tables.popitem()[1].close()
+        for place in list(self._tables):
+            self._close(place)
 
-    def _make_room(self) -> None:
-        if len(self._tables) < TABLES_MAX:
-            return
-        idle = next((table for table in self._tables.values() if table.is_idle), None)
-        if idle is None:
-            raise Overloaded(f"{TABLES_MAX} tables are in use", retry_after_s=10.0)
-        self.drop(idle)
+    def _add(self, place: str) -> T:
+        self._memory.check_room()
+        table = self._tables[place] = self._open_table(place)
+        self._memory.add(table, lambda: table.memory_bytes, lambda: table.is_idle and self._close(place))
+        return table
+
+    def _close(self, place: str) -> bool:
+        table = self._tables.pop(place)
+        self._memory.forget(table)
+        table.close()
+        return True
 
 
 def _is_below(place: str, root: str) -> bool:

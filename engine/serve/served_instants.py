@@ -11,9 +11,7 @@ directory.
   and so includes the marker.
 """
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio.lowlevel
@@ -21,12 +19,7 @@ import anyio.lowlevel
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.directory import CheckPath, any_path
 from tallymark.engine.markers.engine import MarkerEngine
-
-INSTANTS_MAX = 64
-"""Instants of a table whose markers are held in memory. Another one takes the place of the least recently used for
-which no request waits; that is read again from storage when it is asked for. An instant whose writer has died is never
-ended here.
-"""
+from tallymark.engine.serve.memory import INSTANT_BYTES, MARKER_BYTES, Memory, Users
 
 Check = Callable[["ServedInstant"], Awaitable[None]]
 
@@ -58,8 +51,7 @@ class ServedInstant:
         )
         self.is_again = is_again
         """Whether this server had a directory of it that is deleted, and may have put something after that."""
-        self.users = 0
-        """Requests that wait for it."""
+        self.users = Users()
         self._lost = lost
         self._opened = Lazy(partial(check_open, self))
         self._claimed = Lazy(partial(check_open, self))
@@ -68,13 +60,9 @@ class ServedInstant:
         """Check that the instant is open, the first time: otherwise nothing is put, not even a claim."""
         await self._opened.get()
 
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        self.users += 1
-        try:
-            yield
-        finally:
-            self.users -= 1
+    @property
+    def memory_bytes(self) -> int:
+        return INSTANT_BYTES + MARKER_BYTES * self.directory.durable_count
 
     async def _check_held(self) -> None:
         if not await self.directory.is_held():
@@ -83,32 +71,32 @@ class ServedInstant:
 
 
 class ServedInstants:
-    """Instants by their timestamps, the least recently used first."""
+    """Instants by their timestamps.
 
-    def __init__(self, engine: MarkerEngine, serve: Callable[[str, bool], ServedInstant]) -> None:
+    One whose writer has died is never ended here: it stays until the memory is needed.
+    """
+
+    def __init__(self, engine: MarkerEngine, memory: Memory, serve: Callable[[str, bool], ServedInstant]) -> None:
         """``serve`` makes the value of an instant; its second argument is ``is_again``."""
         self._engine = engine
+        self._memory = memory
         self._serve = serve
-        self._served: OrderedDict[str, ServedInstant] = OrderedDict()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no instant's markers are in memory."""
-        return not self._served
+        self._served: dict[str, ServedInstant] = {}
 
     def find(self, instant: str) -> ServedInstant | None:
         return self._served.get(instant)
 
     def get(self, instant: str) -> ServedInstant:
+        """Return the instant, for a request that uses it. Raises Overloaded where there is no memory for one more."""
         served = self._served.get(instant) or self.add(instant)
-        self._served.move_to_end(instant)
+        self._memory.used(served)
         return served
 
     def add(self, instant: str, *, is_again: bool = False) -> ServedInstant:
-        idle = [served for served in self._served.values() if not served.users]
-        for oldest in idle[: max(0, len(self._served) - INSTANTS_MAX + 1)]:
-            self.forget(oldest)
+        """Return the instant, served from now on. Raises Overloaded where there is no memory for one more."""
+        self._memory.check_room()
         served = self._served[instant] = self._serve(instant, is_again)
+        self._memory.add(served, lambda: served.memory_bytes, lambda: served.users.is_idle and self.forget(served))
         return served
 
     def forget(self, served: ServedInstant) -> bool:
@@ -116,6 +104,7 @@ class ServedInstants:
         if self._served.get(served.instant) is not served:
             return False
         del self._served[served.instant]
+        self._memory.forget(served)
         self._engine.forget(served.instant)
         return True
 

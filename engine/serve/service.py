@@ -14,6 +14,7 @@ from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.config import ServeConfig
 from tallymark.engine.serve.hudi_service import serve_hudi
 from tallymark.engine.serve.job_service import serve_jobs
+from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.secret_file import default_path, read_or_create
 from tallymark.engine.serve.tokens import TokenFile
 
@@ -32,14 +33,21 @@ class Served:
 async def serving(config: ServeConfig) -> AsyncIterator[Served]:
     """Serve until the block ends. Raises InvalidRequest for what cannot be served."""
     secret = read_or_create(config.secret or default_path())
-    ending = anyio.Event()
+    ending, memory = anyio.Event(), Memory(config.service.memory_mb << 20)
     async with background_tasks() as tasks:
         hudi = []
         for listener in config.hudi:
-            serve = partial(serve_hudi, listener.roots, listener.settings, markers=config.markers)
+            serve = partial(serve_hudi, listener.roots, listener.settings, markers=config.markers, memory=memory)
             hudi.append("{}:{}".format(*await tasks.start(serve)))
         jobs = partial(
-            serve_jobs, config.roots, secret, config.jobs, markers=config.markers, views=config.views, ending=ending
+            serve_jobs,
+            config.roots,
+            secret,
+            config.jobs,
+            markers=config.markers,
+            views=config.views,
+            memory=memory,
+            ending=ending,
         )
         host, port = await tasks.start(jobs)
         scheme = "http" if config.jobs.tls_cert is None else "https"

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from tallymark.engine.setting_checks import (
     check,
@@ -12,6 +13,35 @@ from tallymark.engine.setting_checks import (
     is_loopback,
     is_network,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """Settings of the process of ``tallymark serve``."""
+
+    memory_mb: int = 512
+    """Memory, in MiB, for tables, views and markers of all listeners; beyond it those that were not used for the
+    longest time are released, and read again from storage when they are requested. The process itself takes 100 MiB
+    more, and each connection some kilobytes."""
+    log_format: Literal["text", "json"] = "text"
+    """``text``: ``event key=value``. ``json``: an object per line, with the same keys."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe lines that are logged, to standard error."""
+    audit_log: str | None = None
+    """File that gets a line for each request of a driver, and no other lines; None: they are logged with the others. It
+    is opened again when it was moved away."""
+
+    def __post_init__(self) -> None:
+        check_at_least(16, "memory_mb", self.memory_mb)
+        check(self.log_format in ("text", "json"), "log_format", self.log_format, "is 'text' or 'json'")
+        levels = ("debug", "info", "warning", "error")
+        check(self.log_level in levels, "log_level", self.log_level, "is 'debug', 'info', 'warning' or 'error'")
+        check(
+            self.audit_log is None or (isinstance(self.audit_log, str) and bool(self.audit_log)),
+            "audit_log",
+            self.audit_log,
+            "is the path of a file",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

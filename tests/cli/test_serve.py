@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tallymark.backends.local import LocalBackend
 from tallymark.cli import main
 from tallymark.engine.errors import NotAuthenticated
 from tallymark.engine.rpc.shared_service import shared_address
+from tallymark.engine.serve.descriptors import DESCRIPTORS_MAX
 from tallymark.engine.serve.tokens import add_token
 from tallymark.engine.settings import SharedServiceSettings
 from tests.engine.rpc.serving import until
@@ -29,7 +31,7 @@ FREE_PORTS = ("--port", "0", "--task-port", "0", "--hudi-port", "0")
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(kept_loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state"
 
@@ -63,7 +65,8 @@ async def prepare(root: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_told_to_end(tmp_path, number):
     anyio.run(prepare, tmp_path)
-    with serving("--root", str(tmp_path), "--drain-s", "0.1") as (process, _, port):
+    quiet = ("--log-level", "warning")
+    with serving("--root", str(tmp_path), "--drain-s", "0.1", *quiet) as (process, _, port):
         assert ask(port, tmp_path, 1) == b"true"
         process.send_signal(number)
         said, errors = process.communicate(timeout=60)
@@ -133,6 +136,11 @@ def test_what_was_acked_by_servers_that_were_killed_is_there(tmp_path):
         (["--root", "/data", "--hudi-views", "here"], 1, "views is host:port"),
         (["--root", "/data", "--host", "0.0.0.0"], 1, "host is an address of this machine alone"),
         (["--root", "/data", "--secret", "/dev/null", *FREE_PORTS], 1, "others may read this secret"),
+        (
+            ["--root", "/data", "--audit-log", "/dev/null/x"],
+            1,
+            "setting audit_log='/dev/null/x': the file cannot be opened",
+        ),
         (["--root", "/data", "--hudi-host", "192.0.2.1", "--hudi-network", "10.0.0.0/8"], 1, "cannot listen on"),
     ],
 )
@@ -159,6 +167,41 @@ def test_a_configuration_is_served_and_checked(tmp_path):
     file.write_text('[[roots]]\nurl = "lake"\n[jobs]\nprot = 1\n')
     wrong = CliRunner().invoke(main, ["serve", "--config", str(file), "--check-config"])
     assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (1, 2)
+
+
+def test_log_lines_are_json_and_the_audit_has_its_file(tmp_path):
+    audit = tmp_path / "audit.log"
+    logs = ("--log-format", "json", "--log-level", "debug", "--audit-log", str(audit))
+    with serving("--root", f"{tmp_path}/lake", *logs, "--drain-s", "0.1") as (process, port, _):
+        assert key_of(port, f"{tmp_path}/lake/flights")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in errors.splitlines()]
+    [answered] = [line for line in lines if line.get("event") == "request.answered"]
+    assert (answered["path"], answered["status"], answered["logger"]) == (
+        "/v1/jobs",
+        200,
+        "tallymark.engine.serve.http_service",
+    )
+    assert "flights" not in errors
+    [audited] = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert (audited["event"], audited["table"], audited["request"]) == (
+        "audit.answered",
+        f"{tmp_path}/lake/flights",
+        answered["request"],
+    )
+
+
+def test_it_opens_as_many_descriptors_as_it_may(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        with serving("--root", str(tmp_path)) as (process, _, _):
+            limits = Path(f"/proc/{process.pid}/limits").read_text()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    [line] = [line for line in limits.splitlines() if line.startswith("Max open files")]
+    assert int(line.split()[3]) == min(hard, DESCRIPTORS_MAX)
 
 
 def test_tokens_are_made_listed_and_revoked(tmp_path):

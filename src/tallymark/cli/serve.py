@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,12 @@ from tallymark.backends.options import StorageOptions
 from tallymark.cli.asking import failing_plainly
 from tallymark.cli.serve_tokens import token
 from tallymark.cli.storage import storage_option
-from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, ServeSettings
 
 if TYPE_CHECKING:
     from tallymark.engine.serve.config import ServeConfig
 
-_JOBS, _HUDI = JobServiceSettings(), HudiServiceSettings()
+_PROCESS, _JOBS, _HUDI = ServeSettings(), JobServiceSettings(), HudiServiceSettings()
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -50,6 +51,19 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=float,
     help=f"Seconds between SIGTERM, when /readyz begins to fail, and the end.  [default: {_JOBS.drain_s:g}]",
 )
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(min=16),
+    help=f"MiB for tables, views and markers; beyond it the least recently used are released.  "
+    f"[default: {_PROCESS.memory_mb}]",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.  [default: text]")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="The least severe lines that are logged.  [default: info]",
+)
+@click.option("--audit-log", type=_FILE, help="File for the lines about requests of drivers, and for no others.")
 @click.option("--hudi-host", help=f"Address that Hudi's writers connect to.  [default: {_HUDI.host}]")
 @click.option(
     "--hudi-port", type=_PORT, help=f"Port that they connect to; 0 takes a free one.  [default: {_HUDI.port}]"
@@ -92,8 +106,14 @@ def serve(
     if check_config:
         _check(config, roots, options, given)
         return
+    from tallymark.engine.serve.descriptors import raise_descriptor_limit
+    from tallymark.engine.serve.logs import configure_logs
+
     with failing_plainly(as_json=False):
-        anyio.run(_serve, _configured(config, roots, options, given), backend="trio")
+        configured = _configured(config, roots, options, given)
+        configure_logs(configured.service)
+        raise_descriptor_limit()
+        anyio.run(_serve, configured, backend="trio")
 
 
 def _configured(
@@ -105,8 +125,11 @@ def _configured(
     said = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     said = {name: value for name, value in said.items() if value not in (None, ())}
     hudi = {name.removeprefix("hudi_"): value for name, value in said.items() if name.startswith("hudi_")}
-    jobs = {name: value for name, value in said.items() if not name.startswith("hudi_")}
-    return load_config(config, roots=[Root(root, options) for root in roots], jobs=jobs, hudi=hudi)
+    own = {field.name for field in fields(ServeSettings)}
+    service = {name: value for name, value in said.items() if name in own}
+    jobs = {name: value for name, value in said.items() if not name.startswith("hudi_") and name not in own}
+    named = [Root(root, options) for root in roots]
+    return load_config(config, roots=named, service=service, jobs=jobs, hudi=hudi)
 
 
 def _check(path: Path | None, roots: Sequence[str], options: StorageOptions, given: dict[str, object]) -> None:

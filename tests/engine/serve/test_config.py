@@ -22,6 +22,10 @@ port = 0
 secret = "/etc/secret"
 drain_s = 9.5
 
+[service]
+memory_mb = 64
+log_format = "json"
+
 [[hudi]]
 port = 1
 networks = ["10.1.0.0/16"]
@@ -54,7 +58,8 @@ def test_each_key_is_a_field_of_its_settings(tmp_path):
         (1, ("10.1.0.0/16",), ["/data/lake"]),
         (2, (), ["/data/lake", "s3://lake/sales"]),
     ]
-    assert (config.markers.worker_count, config.views.memory_bytes) == (3, 1000)
+    assert (config.markers.worker_count, config.views.memory_bytes, config.views.store) == (3, 1000, "spillable")
+    assert (config.service.memory_mb, config.service.log_format, config.service.log_level) == (64, "json", "info")
 
 
 def test_the_command_line_adds_roots_and_counts_before_the_file(tmp_path):

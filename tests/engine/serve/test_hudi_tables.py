@@ -4,8 +4,8 @@ import anyio
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, Overloaded
-from tallymark.engine.serve import roots as roots_module
 from tallymark.engine.serve.hudi_tables import HudiTables
+from tallymark.engine.serve.memory import DEFAULT_BYTES, TABLE_BYTES, Memory
 from tallymark.engine.serve.roots import NotServed, Roots, place_of
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.serve.hudi_table import INSTANT
@@ -65,7 +65,7 @@ async def test_only_tables_below_a_root_are_found(tmp_path):
     (tmp_path / "alias").symlink_to(lake)
     async with anyio.create_task_group() as tasks:
         for root in (str(lake), f"file:{lake}", str(tmp_path / "alias")):
-            tables = HudiTables(Roots.of(root, "s3a://bucket/lake"), tasks, MarkerSettings())
+            tables = HudiTables(Roots.of(root, "s3a://bucket/lake"), tasks, MarkerSettings(), Memory(DEFAULT_BYTES))
             for base in (f"{root}/flights", "s3://bucket/lake", "s3a://bucket/lake/a/b"):
                 markers, instant = tables.find(f"{base}/.hoodie/.temp/{INSTANT}")
                 assert instant == INSTANT
@@ -95,18 +95,15 @@ async def test_only_tables_below_a_root_are_found(tmp_path):
 
 
 @on_both_loops
-async def test_idle_tables_make_room_for_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(roots_module, "TABLES_MAX", 2)
+async def test_idle_tables_make_room_for_others(tmp_path):
     async with anyio.create_task_group() as tasks:
-        tables = HudiTables(Roots.of(str(tmp_path)), tasks, MarkerSettings())
+        tables = HudiTables(Roots.of(str(tmp_path)), tasks, MarkerSettings(), Memory(int(1.5 * TABLE_BYTES)))
         folders = [f"{tmp_path}/{name}/.hoodie/.temp/{INSTANT}" for name in "abc"]
-        first, _ = tables.find(folders[0])
-        second, _ = tables.find(folders[1])
-        first._instants.get(INSTANT)
-        tables.find(folders[2])
-        assert tables.find(folders[0])[0] is first
-        assert tables.find(folders[1])[0] is not second
-        tables.find(folders[1])[0]._instants.get(INSTANT)
-        with pytest.raises(Overloaded, match="2 tables are in use"):
-            tables.find(folders[2])
+        first, second = (tables.find(folder)[0] for folder in folders[:2])
+        with first._users.one():
+            third, _ = tables.find(folders[2])
+            assert [tables._tables.find(f"{tmp_path}/{name}") for name in "abc"] == [first, None, third]
+            with third._users.one(), pytest.raises(Overloaded, match="memory limit"):
+                tables.find(folders[1])
+        assert tables.find(folders[1])[0] not in (first, second, third)
         tasks.cancel_scope.cancel()

@@ -17,6 +17,7 @@ from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.handshake import ServiceAddress, job_name
 from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.serve.job_table import JobTable
+from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
 from tallymark.engine.settings import MarkerSettings, SharedServiceSettings, ViewSettings
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.views.block import unpack_rows
@@ -46,7 +47,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 @asynccontextmanager
 async def serving(backend: Backend) -> AsyncIterator[JobTable]:
     async with anyio.create_task_group() as tasks:
-        yield JobTable(backend, MarkerEngine(backend, MARKERS, tasks), ViewSettings())
+        yield JobTable(backend, MarkerEngine(backend, MARKERS, tasks), ViewSettings(), Memory(DEFAULT_BYTES))
         tasks.cancel_scope.cancel()
 
 

@@ -132,13 +132,16 @@ async def test_the_audit_has_what_each_driver_was_answered_and_no_secret(tmp_pat
         for token in (writer, reader, "tmk_00000000_" + "A" * 43):
             with suppress(NotAuthenticated):
                 await shared_address(authority.of(plain, token), str(tmp_path / "t"), INSTANT)
-        with suppress(NotAuthenticated, ServiceUnavailable):
-            for _ in range(4):
-                await shared_address(authority.of(plain, None, ca_file=str(authority.ca_file)), "/t", INSTANT)
+        for given in (writer, writer, writer, None):
+            with suppress(NotAuthenticated, ServiceUnavailable):
+                await shared_address(authority.of(plain, given, ca_file=str(authority.ca_file)), "/t", INSTANT)
     lines = [
         (record.fields.get("token"), record.fields["outcome"]) for record in caplog.records if hasattr(record, "fields")
     ]
     assert lines[:3] == [(writer[4:12], "answered"), (reader[4:12], "NotAllowed"), (None, "NotAuthenticated")]
+    assert lines[3:5] == [(writer[4:12], "NotAllowed")] * 2
+    assert {*lines[5:-1]} == {(writer[4:12], "Overloaded")}
+    assert lines[-1] == (None, "NotAuthenticated")
     assert not any(token[13:] in caplog.text for token in (writer, reader))
 
 

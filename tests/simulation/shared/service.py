@@ -10,6 +10,7 @@ from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.rpc.handshake import ServiceAddress, job_key, job_name
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.serve.job_tables import JobTables
+from tallymark.engine.serve.memory import INSTANT_BYTES, TABLE_BYTES, Memory
 from tallymark.engine.serve.roots import Roots
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SharedServiceSettings, ViewSettings
 from tests.simulation.plan import ServicePlan
@@ -23,6 +24,9 @@ FIRST_PORT = 30_000
 
 MARKERS = MarkerSettings(segment_count_max=3, merge_freed_min=1)
 """Segments are merged soon."""
+
+MEMORY_BYTES = TABLE_BYTES + 2 * INSTANT_BYTES
+"""Instants are released soon."""
 
 
 class OneStorage(Roots):
@@ -57,7 +61,7 @@ def _restart(scene: Scene, number: int, plan: ServicePlan, life: int) -> None:
 async def _serve(scene: Scene, process: Process, port: int) -> None:
     storage = scene.port(process)
     async with background_tasks() as tasks:
-        tables = JobTables(OneStorage(storage), tasks, MARKERS, ViewSettings())
+        tables = JobTables(OneStorage(storage), tasks, MARKERS, ViewSettings(), Memory(MEMORY_BYTES))
         await JobServer(SECRET, ServiceSettings(host=process.host, port=port), tables).run()
 
 

@@ -1,0 +1,128 @@
+"""Memory of a service: what it has of tables and instants, of which the least recently used is released first.
+
+Sizes are estimates, from constants that ``tests/engine/serve/test_memory.py`` compares with what Python allocates.
+Everything released is read again from storage on the next request.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from tallymark.engine.errors import Overloaded
+
+DEFAULT_BYTES = 512 << 20
+"""Limit where nothing else is set: the markers of 1,000 jobs with 1,000 files each, and some views of large tables."""
+
+TABLE_BYTES = 64 * 1024
+"""Of an open table: its storage, its log and an empty view."""
+
+INSTANT_BYTES = 36 * 1024
+"""Of an instant that takes markers: its tasks, queue and statistics."""
+
+MARKER_BYTES = 480
+"""Of a durable marker: a line of 150 characters in a set, and in a segment that a merge keeps."""
+
+ENTRY_BYTES = 2048
+"""Of an entry of the log, without its files."""
+
+FILE_BYTES = 1024
+"""Of a file that an entry adds or removes, in the entry and in the changes that no query has read yet."""
+
+CHECK_S = 1.0
+"""Time between two sums over everything: of 1,000 instants one takes a millisecond."""
+
+RETRY_S = 5.0
+"""Time after which a refused client retries: what requests need now can be released then."""
+
+SLACK = 0.9
+"""Share of the limit that is left in use by a release, so that the next request does not cause another."""
+
+
+class Users:
+    """Requests that need a table, or an instant, to stay in memory."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._count
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    size: Callable[[], int]
+    release: Callable[[], bool]
+
+
+class Memory:
+    """Everything that one service may release, whichever listener uses it. Belongs to one event loop."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._held: OrderedDict[object, _Held] = OrderedDict()
+        self._checked_at = 0.0
+        self._known_bytes = 0
+        """At the last sum, with the smallest size of everything added since."""
+
+    def measure(self) -> int:
+        """Return the estimated bytes of everything."""
+        self._known_bytes = sum(held.size() for held in self._held.values())
+        return self._known_bytes
+
+    def check_room(self) -> None:
+        """Return if something may be opened.
+
+        Raises:
+            Overloaded: the limit is reached, and requests need everything.
+        """
+        self._make_room()
+        if self._known_bytes > self._limit_bytes:
+            raise Overloaded(
+                f"the service has reached its memory limit of {self._limit_bytes >> 20} MiB, and requests need all of "
+                "it; give it more with --memory-mb, or run another service",
+                retry_after_s=RETRY_S,
+            )
+
+    def add(self, key: object, size: Callable[[], int], release: Callable[[], bool]) -> None:
+        """Count something that was opened. ``release`` frees it and calls ``forget``, or returns False because requests
+        need it.
+        """
+        self._held[key] = _Held(size, release)
+        self._known_bytes += size()
+
+    def used(self, key: object) -> None:
+        """Record that a request uses it."""
+        self._held.move_to_end(key)
+        if anyio.current_time() >= self._checked_at + CHECK_S:
+            self._make_room(is_due=True, keep=key)
+
+    def forget(self, key: object) -> None:
+        """Record that it was released."""
+        self._held.pop(key, None)
+
+    def _make_room(self, *, is_due: bool = False, keep: object = None) -> None:
+        if not is_due and self._known_bytes <= self._limit_bytes:
+            return
+        self._checked_at = anyio.current_time()
+        left = self.measure()
+        if left <= self._limit_bytes:
+            return
+        for key, held in list(self._held.items()):
+            if left <= SLACK * self._limit_bytes:
+                break
+            size = held.size()
+            if key is not keep and held.release():
+                left -= size
+        self._known_bytes = left
