@@ -18,9 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
-
-import anyio.to_thread
+from typing import Any, BinaryIO
 
 from tallymark.backends.contract import Entry, NewFile, check_path, check_range
 from tallymark.backends.errors import NotFound, Unavailable
@@ -29,10 +27,9 @@ from tallymark.backends.local_directories import ATTEMPTS, LocalDirectories
 from tallymark.backends.local_errors import translated
 from tallymark.backends.local_names import link, replace
 from tallymark.backends.mounts import mount_of
+from tallymark.backends.threads import Threads
 
 _events = EventLog(__name__)
-
-T = TypeVar("T")
 
 SCRATCH = ".hoodie/.tallymark/tmp"
 """Directory of unfinished objects: on the root's file system, and ignored by readers of tables."""
@@ -41,6 +38,9 @@ SCRATCH_AGE_MAX_S = 3600.0
 """A scratch file this much older than a fresh one belongs to a dead writer. A live writer gets Unavailable."""
 
 SINK_BUFFER_BYTES = 1 << 20
+
+THREADS_MAX = 40
+"""Calls of one backend at once: a mount that hangs leaves the threads of others alone. A disk syncs fewer at a time."""
 
 _CLOSED = ".closed-"
 
@@ -58,6 +58,7 @@ class LocalBackend:
         self._scratch = self._root / check_path(scratch)
         self._keeps_scratch = scratch == SCRATCH
         self._directories = LocalDirectories(self._root)
+        self._threads = Threads(THREADS_MAX)
         self._is_met = False
 
     @property
@@ -65,24 +66,24 @@ class LocalBackend:
         return self._root.as_uri()
 
     async def get(self, path: str) -> bytes:
-        return await _in_thread(self._get, path, 0, sys.maxsize)
+        return await self._threads.run(self._get, path, 0, sys.maxsize)
 
     async def get_range(self, path: str, start: int, length: int) -> bytes:
         check_range(start, length)
-        return await _in_thread(self._get, path, start, length)
+        return await self._threads.run(self._get, path, start, length)
 
     async def put(self, path: str, data: bytes) -> None:
-        await _in_thread(self._put, path, data, replace)
+        await self._threads.run(self._put, path, data, replace)
 
     async def put_new(self, path: str, data: bytes) -> None:
-        await _in_thread(self._put, path, data, link)
+        await self._threads.run(self._put, path, data, link)
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
-        for entry in await _in_thread(self._entries, directory):
+        for entry in await self._threads.run(self._entries, directory):
             yield entry
 
     async def delete(self, paths: Sequence[str]) -> None:
-        await _in_thread(self._delete, paths)
+        await self._threads.run(self._delete, paths)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
         place = self._at(staging)
@@ -90,10 +91,10 @@ class LocalBackend:
             return _StagedFile(self, path, place)
 
     async def open_staging(self, directory: str) -> None:
-        await _in_thread(self._open_staging, directory)
+        await self._threads.run(self._open_staging, directory)
 
     async def close_staging(self, directory: str) -> None:
-        await _in_thread(self._close_staging, directory)
+        await self._threads.run(self._close_staging, directory)
 
     def _at(self, path: str) -> Path:
         return self._root / check_path(path)
@@ -296,7 +297,3 @@ def _closed(staging: Path) -> Iterable[Path]:
     with suppress(FileNotFoundError, NotADirectoryError):
         return [left for left in staging.parent.iterdir() if left.name.startswith(staging.name + _CLOSED)]
     return []
-
-
-async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
-    return await anyio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)

@@ -18,6 +18,9 @@ from tallymark.engine.serve.hudi_tables import HudiTables
 
 FOLDER = "/v1/hoodie/marker/"
 
+VIEWS_MAX = 64
+"""Requests that are passed on at once; further ones wait. Hudi's own server answers with as many threads by default."""
+
 
 class HudiRoutes:
     """Answers requests of Hudi's clients."""
@@ -53,10 +56,11 @@ class HudiViews:
 
     def __init__(self, host: str, port: int, *, timeout_s: float) -> None:
         self._host, self._port, self._timeout_s = host, port, timeout_s
+        self._threads = anyio.CapacityLimiter(VIEWS_MAX)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         try:
-            return await anyio.to_thread.run_sync(self._ask, request, abandon_on_cancel=True)
+            return await anyio.to_thread.run_sync(self._ask, request, abandon_on_cancel=True, limiter=self._threads)
         except (OSError, HTTPException, ValueError) as error:
             text = f"the timeline server at {self._host}:{self._port} gives no answer: {error!r}\n"
             return HttpResponse(HTTPStatus.BAD_GATEWAY, text.encode())

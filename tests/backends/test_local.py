@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tallymark.backends import InvalidPath, NotFound, NotPermitted
-from tallymark.backends.local import SCRATCH, SCRATCH_AGE_MAX_S, LocalBackend
+from tallymark.backends.local import SCRATCH, SCRATCH_AGE_MAX_S, THREADS_MAX, LocalBackend
 from tallymark.backends.testing import STAGING, StagingConformance, listed
 from tests.backends.local_peek import LocalPeek
 from tests.backends.race import race
@@ -162,3 +162,26 @@ async def test_a_listing_shows_files_only(peek):
 def test_it_makes_nothing_before_the_first_write(peek):
     assert repr(peek.backend) == f"<LocalBackend {peek.root}>"
     assert not peek.root.exists()
+
+
+@on_both_loops
+async def test_a_disk_that_hangs_delays_no_other(tmp_path):
+    """A pipe that no process writes to hangs, as a network mount may."""
+    hung, other = LocalBackend(tmp_path / "hung"), LocalBackend(tmp_path / "other")
+    for backend in (hung, other):
+        await backend.put("object", b"data")
+    os.mkfifo(tmp_path / "hung" / "pipe")
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(THREADS_MAX + 1):
+                tasks.start_soon(hung.get, "pipe")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.move_on_after(0.2) as patience:
+                await hung.get("object")
+            assert patience.cancelled_caught, "all threads of this disk hang"
+            assert await other.get("object") == b"data"
+            tasks.cancel_scope.cancel()
+    finally:
+        writing = os.open(tmp_path / "hung" / "pipe", os.O_RDWR)
+        await anyio.sleep(0.1)
+        os.close(writing)

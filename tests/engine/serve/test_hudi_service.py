@@ -18,10 +18,15 @@ import anyio.to_thread
 import pytest
 
 from tallymark.backends.local import LocalBackend
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.serve.http_peer import HttpRequest
 from tallymark.engine.serve.hudi_options import hudi_options
+from tallymark.engine.serve.hudi_routes import HudiRoutes
 from tallymark.engine.serve.hudi_service import serve_hudi
-from tallymark.engine.serve.roots import Roots
+from tallymark.engine.serve.hudi_tables import HudiTables
+from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
+from tallymark.engine.serve.roots import Root, Roots
 from tallymark.engine.serve.settings import HudiServiceSettings
 from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import SETTINGS, marker
@@ -222,3 +227,34 @@ def test_the_guide_has_the_options_that_a_driver_sets():
     block = re.search(r"```properties\n(.+?)```", GUIDE.read_text(), re.DOTALL)
     assert block
     assert dict(line.split("=", 1) for line in block[1].splitlines()) == hudi_options("127.0.0.1", 26754)
+
+
+@on_both_loops
+async def test_a_store_that_does_not_answer_delays_no_other_root(tmp_path):
+    storage = LocalBackend(tmp_path)
+    await put_table(storage, 9)
+    await put_state(storage, 9, "inflight")
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as silent:
+        options = StorageOptions(endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}", credentials=f"{__name__}:keys")
+        roots = Roots([Root("s3://hung", options), Root(str(tmp_path))])
+        async with anyio.create_task_group() as tasks:
+            routes = HudiRoutes(HudiTables(roots, tasks, SETTINGS, Memory(DEFAULT_BYTES)))
+            answered = []
+
+            async def create(base: str, number: int) -> None:
+                folder = f"{base}/.hoodie/.temp/{INSTANT}"
+                query = urlencode({"markerdirpath": folder, "markername": marker(number)})
+                response = await routes.answer(HttpRequest("POST", "/v1/hoodie/marker/create", query))
+                answered.append((base, response.body))
+
+            for number in range(300):
+                tasks.start_soon(create, f"s3://hung/{number % 3}", number)
+            await anyio.sleep(0.1)
+            for number in range(20):
+                await create(str(tmp_path), number)
+            tasks.cancel_scope.cancel()
+    assert answered == [(str(tmp_path), b"true")] * 20
+
+
+def keys() -> dict[str, str]:
+    return {"access_key_id": "a", "secret_access_key": "b"}
