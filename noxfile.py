@@ -207,7 +207,7 @@ def mutations(session: nox.Session) -> None:
 @nox.session
 def fuzz(session: nox.Session) -> None:
     """Feed every reader of bytes with arbitrary input: ``-- --inputs 10000000``. Not part of what CI runs."""
-    install(session, "-e", ".", "atheris")
+    install(session, "-e", ".[serve]", "atheris")
     session.run("python", "-m", "tests.fuzz", *session.posargs)
 
 

@@ -12,6 +12,7 @@ NAMES = (
     "entries",
     "fences",
     "frames",
+    "http_requests",
     "requests",
     "reservations",
     "segments",
