@@ -5,13 +5,10 @@ least twice as long; the latter relies on the driver's own heartbeat. Whole jobs
 ahead of their files.
 """
 
-import re
-import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, fields, replace
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -19,11 +16,11 @@ import anyio
 import anyio.to_thread
 import pyarrow as pa
 
-from tallymark.backends import StorageOptions
 from tallymark.bench.load import Load, Seen, Target, run_load
 from tallymark.bench.markers.sides import ServedSide, instant
 from tallymark.bench.markers.targets import OurService, name_of
 from tallymark.bench.results import Table, column, number, seconds
+from tallymark.bench.serve_process import serve_process
 from tallymark.bench.stores import MarkerStore, far, near
 from tallymark.engine.settings import SharedServiceSettings
 from tallymark.engine.table import open_table
@@ -71,10 +68,10 @@ async def _table(rounds: int, length_s: float, loads: Sequence[Load]) -> Table:
 
 
 async def _measured(store: MarkerStore, rounds: int, loads: Sequence[Load]) -> list[OutsideRow]:
-    with tempfile.TemporaryDirectory() as folder, _serve(store, Path(folder)) as url:
+    with tempfile.TemporaryDirectory() as folder, serve_process(store.url, store.options, Path(folder)) as served:
         logs = Path(folder)
         inside = ServedSide(name="driver", store={**store.fields(), "table": f"{store.url}-driver"}, logs=logs)
-        async with _job(store, url) as outside:
+        async with _job(store, served.url) as outside:
             with inside.opened() as opened:
                 return [
                     await anyio.to_thread.run_sync(_row, store, opened.target(instant(at)), outside, load, rounds, logs)
@@ -123,29 +120,6 @@ async def _job(store: MarkerStore, url: str) -> AsyncIterator[Target]:
             "job_key": address.job_key.hex(),
             "job": address.job,
         }
-
-
-@contextmanager
-def _serve(store: MarkerStore, folder: Path) -> Iterator[str]:
-    """Run ``tallymark serve`` for the block, and yield its URL."""
-    command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--root", store.url]
-    command += ["--port", "0", "--task-port", "0", "--hudi-port", "0", "--secret", str(folder / "secret")]
-    for name, value in _given(store.options).items():
-        command += ["--storage", f"{name}={value}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  # our own program
-        try:
-            assert process.stdout is not None
-            found = re.fullmatch(r"Jobs at (\S+)\n", process.stdout.readline())
-            assert found is not None, "tallymark serve has not started"
-            yield found[1]
-        finally:
-            process.kill()
-
-
-def _given(options: StorageOptions) -> dict[str, object]:
-    plain = StorageOptions()
-    values = {each.name: getattr(options, each.name) for each in fields(StorageOptions)}
-    return {name: value for name, value in values.items() if value != getattr(plain, name)}
 
 
 if __name__ == "__main__":
