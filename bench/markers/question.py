@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from subprocess import SubprocessError
 from typing import TypeVar
 
 from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
+from tallymark.bench import serve_process
 from tallymark.bench.load import Load, Seen, run_load
 from tallymark.bench.markers import commits, model, outside, pace_cost, recovery, throughput
-from tallymark.bench.markers.sides import Counts, HudiSide, OpenSide, ServedSide, Side, TaskSide, Tuning, instant
-from tallymark.bench.markers.targets import MARKER_BYTES
+from tallymark.bench.markers.sides import Counts, HudiSide, ServedSide, Side, TaskSide, Tuning
+from tallymark.bench.markers.taking import Opened, Taken, first_line, less, new_instant, open_sides, take
 from tallymark.bench.method import rotated
 from tallymark.bench.results import Chart, Table, column, micros, number, seconds, size
 from tallymark.bench.stores import MarkerStore, at, far, near
@@ -45,8 +44,6 @@ request as soon as they have an ack. All sides are open at once and take turns. 
 before the ack; Hudi's server writes its files again and syncs nothing. Bytes: ours as the engine counts what it sends,
 merges included; Hudi's as the system counts what its process writes, less its answers. CPU: of the process that makes
 markers durable."""
-
-_instants = map(instant, count(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,23 +190,6 @@ class PointRow:
     written_bytes: float = column("bytes written", size)
 
 
-@dataclass(slots=True)
-class Taken:
-    """What one load of one side has cost."""
-
-    seen: Seen
-    counts: Counts
-
-    def __add__(self, other: "Taken") -> "Taken":
-        return Taken(self.seen + other.seen, _added(self.counts, other.counts))
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    side: Side
-    open: OpenSide
-
-
 def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
     """Measure the parts. Nothing remains where it was measured."""
     effort = asked.effort
@@ -244,7 +224,7 @@ def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
 
 
 def _outside(effort: Effort, progress: Progress) -> Iterator[Table]:
-    if find_spec("httptools") is None:
+    if not serve_process.is_installed():
         progress("markers: outside of the driver needs tallymark[serve], and is left out")
         return
     progress("markers: outside of the driver")
@@ -265,7 +245,7 @@ def beside(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -
     else:
         sides += hudi_sides(store.folder, effort, logs, trials, absent, progress)
     with ExitStack() as stack:
-        opened = list(open_sides(sides, effort, logs, stack, absent, progress))
+        opened = list(_open(sides, effort, logs, stack, absent, progress))
         few = in_turn(opened, effort.few_callers(effort.seconds), effort, logs, progress)
         many_load = Load(connections=effort.callers, seconds=effort.seconds, warm_up_s=effort.warm_up_s)
         many = in_turn(opened, many_load, effort, logs, progress)
@@ -341,21 +321,11 @@ def hudi_sides(
     return [side(tuning) for tuning in dict.fromkeys((default, best))]
 
 
-def open_sides(
-    sides: Iterable[Side], effort: Effort, logs: Path, stack: ExitStack, absent: dict[str, str], progress: Progress
+def _open(
+    sides: Sequence[Side], effort: Effort, logs: Path, stack: ExitStack, absent: dict[str, str], progress: Progress
 ) -> Iterator[Opened]:
-    """Open and warm up sides for as long as the stack is open."""
-    for side in sides:
-        progress(f"markers: {side.title}: starting")
-        try:
-            with ExitStack() as own:
-                found = own.enter_context(side.opened())
-                take(found, Load(connections=effort.few, seconds=effort.first_s), logs)
-                stack.push(own.pop_all())
-        except (TallymarkError, OSError, SubprocessError) as error:
-            absent[side.title] = first_line(error)
-        else:
-            yield Opened(side, found)
+    progress(f"markers: starting {', '.join(side.title for side in sides)}")
+    return open_sides(sides, Load(connections=effort.few, seconds=effort.first_s), logs, stack, absent)
 
 
 def in_turn(opened: Sequence[Opened], load: Load, effort: Effort, logs: Path, progress: Progress) -> list[AckRow]:
@@ -368,21 +338,14 @@ def in_turn(opened: Sequence[Opened], load: Load, effort: Effort, logs: Path, pr
     return [ack_row(each.side, taken[each.side.name]) for each in opened]
 
 
-def take(side: OpenSide, load: Load, logs: Path) -> Taken:
-    name = next(_instants)
-    target, before = side.target(name), side.counts()
-    seen = run_load(target, load, logs)
-    return Taken(seen, side.stored(_less(side.counts(), before), seen))
-
-
 def whole_job(each: Opened, load: Load, logs: Path, progress: Progress) -> JobRow:
     """Create all markers of a job, wait until merges have ended, and delete the markers."""
     progress(f"markers: {load}: {each.side.title}")
-    name, side = next(_instants), each.open
+    name, side = new_instant(), each.open
     target, before = side.target(name), side.counts()
     seen = run_load(target, load, logs)
     objects, segments = side.settle(name)
-    counts = side.stored(_less(side.counts(), before), seen)
+    counts = side.stored(less(side.counts(), before), seen)
     return job_row(each.side, Taken(seen, counts), objects, segments, side.delete(name))
 
 
@@ -398,8 +361,8 @@ def ack_row(side: Side, taken: Taken) -> AckRow:
         rate=seen.rate,
         puts=counts["puts"],
         sent_bytes=counts["sent_bytes"],
-        amplification=amplification(taken),
-        cpu_us=cpu_us(taken),
+        amplification=taken.amplification,
+        cpu_us=taken.cpu_us,
         caller_cpu_us=seen.caller_cpu_s / seen.answered * 1e6,
     )
 
@@ -414,23 +377,12 @@ def job_row(side: Side, taken: Taken, objects: int, segments: int, deleted_s: fl
         rate=seen.rate,
         puts=counts["puts"],
         sent_bytes=counts["sent_bytes"],
-        amplification=amplification(taken),
-        cpu_us=cpu_us(taken),
+        amplification=taken.amplification,
+        cpu_us=taken.cpu_us,
         segments=segments,
         others=objects - segments,
         deleted_s=deleted_s,
     )
-
-
-def amplification(taken: Taken) -> float | None:
-    """Return the bytes that were written per byte of markers."""
-    sent = taken.counts["sent_bytes"]
-    return sent / (taken.seen.answered * MARKER_BYTES) if sent else None
-
-
-def cpu_us(taken: Taken) -> float | None:
-    spent = taken.counts["cpu_s"]
-    return None if spent is None else spent / taken.seen.answered * 1e6
 
 
 def published(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:
@@ -458,10 +410,10 @@ def slow(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> 
     if store.folder is not None:
         sides.append(HudiSide(folder=store.folder / "hudi", logs=logs))
     absent: dict[str, str] = {}
-    name, rows = next(_instants), list[JobRow]()
+    name, rows = new_instant(), list[JobRow]()
     points: list[PointRow] = []
     with ExitStack() as stack, ThreadPoolExecutor() as threads:
-        opened = list(open_sides(sides, effort, logs, stack, absent, progress))
+        opened = list(_open(sides, effort, logs, stack, absent, progress))
         running: list[tuple[Opened, Counts, Future[Seen], list[Counts]]] = []
         for each in opened:
             own = logs / f"slow-{each.side.name}"
@@ -474,11 +426,11 @@ def slow(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> 
             due = started + load.seconds * reading / READINGS
             threading.Event().wait(max(0.0, due - time.monotonic()))
             for each, before, _, readings in running:
-                readings.append(_less(each.open.counts(), before))
+                readings.append(less(each.open.counts(), before))
         for each, before, future, readings in running:
             seen = future.result()
             objects, segments = each.open.settle(name)
-            taken = Taken(seen, each.open.stored(_less(each.open.counts(), before), seen))
+            taken = Taken(seen, each.open.stored(less(each.open.counts(), before), seen))
             points += _points(each, seen, readings)
             rows.append(job_row(each.side, taken, objects, segments, each.open.delete(name)))
     title = f"whole jobs, {load}, {store.where}, all at the same time"
@@ -495,19 +447,3 @@ def _points(each: Opened, seen: Seen, readings: Sequence[Counts]) -> Iterator[Po
         so_far = replace(seen, answered=int(seen.answered * share), received_bytes=int(seen.received_bytes * share))
         written = each.open.stored(counts, so_far)["sent_bytes"]
         yield PointRow(title=each.side.title, markers=so_far.answered, written_bytes=written or 0)
-
-
-def first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def _less(now: Counts, before: Counts) -> Counts:
-    return {name: _both(value, before[name], -1) for name, value in now.items()}
-
-
-def _added(one: Counts, other: Counts) -> Counts:
-    return {name: _both(value, other[name], 1) for name, value in one.items()}
-
-
-def _both(one: float | None, other: float | None, sign: int) -> float | None:
-    return None if one is None or other is None else one + sign * other
