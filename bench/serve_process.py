@@ -31,8 +31,8 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def serve_process(root: str, options: StorageOptions, folder: Path) -> Iterator[ServeProcess]:
-    """Run it for the block. ``folder`` gets its secret and its log.
+def serve_process(root: str, options: StorageOptions, folder: Path, *arguments: str) -> Iterator[ServeProcess]:
+    """Run it for the block, with further arguments. ``folder`` gets its secret and its log.
 
     Raises:
         ServeFailed: it did not start.
@@ -41,7 +41,7 @@ def serve_process(root: str, options: StorageOptions, folder: Path) -> Iterator[
         raise ServeFailed("tallymark serve needs httptools: pip install 'tallymark[serve]'")
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--root", root]
-    command += ["--port", "0", "--task-port", "0", "--hudi-port", "0", "--secret", str(folder / "secret")]
+    command += ["--port", "0", "--task-port", "0", "--hudi-port", "0", "--secret", str(folder / "secret"), *arguments]
     for name, value in _given(options).items():
         command += ["--storage", f"{name}={value}"]
     log = folder / "serve.log"

@@ -71,7 +71,7 @@ async def _measured(store: MarkerStore, rounds: int, loads: Sequence[Load]) -> l
     with tempfile.TemporaryDirectory() as folder, serve_process(store.url, store.options, Path(folder)) as served:
         logs = Path(folder)
         inside = ServedSide(name="driver", store={**store.fields(), "table": f"{store.url}-driver"}, logs=logs)
-        async with _job(store, served.url) as outside:
+        async with open_job(store, served.url) as outside:
             with inside.opened() as opened:
                 return [
                     await anyio.to_thread.run_sync(_row, store, opened.target(instant(at)), outside, load, rounds, logs)
@@ -90,20 +90,21 @@ def _row(store: MarkerStore, inside: Target, outside: Target, load: Load, rounds
         driver_s=median(one.mean_s for one, _ in pairs),
         outside_s=median(other.mean_s for _, other in pairs),
         ratio=median(other.mean_s / one.mean_s for one, other in pairs),
-        driver_p99_s=median(_p99(one) for one, _ in pairs),
-        outside_p99_s=median(_p99(other) for _, other in pairs),
+        driver_p99_s=median(p99_s(one) for one, _ in pairs),
+        outside_p99_s=median(p99_s(other) for _, other in pairs),
         driver_per_s=median(len(one.latency_s) / load.seconds for one, _ in pairs),
         outside_per_s=median(len(other.latency_s) / load.seconds for _, other in pairs),
     )
 
 
-def _p99(seen: Seen) -> float:
+def p99_s(seen: Seen) -> float:
+    """Return the latency that one ack of a hundred exceeds."""
     ordered = sorted(seen.latency_s)
     return ordered[int(0.99 * (len(ordered) - 1))]
 
 
 @asynccontextmanager
-async def _job(store: MarkerStore, url: str) -> AsyncIterator[Target]:
+async def open_job(store: MarkerStore, url: str) -> AsyncIterator[Target]:
     """Yield what the load generator needs for a job that is open for the block, and writes nothing."""
     table = open_table(store.url, options=store.options)
     service = SharedServiceSettings(url=url)

@@ -46,7 +46,8 @@ def send(port: int, data: bytes, random: Random) -> None:
             raw.sendall(part)
         if random.random() < 0.3:
             return
-        raw.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # the service has ended it
+            raw.shutdown(socket.SHUT_WR)
         while raw.recv(65536):
             pass
 

@@ -1,0 +1,134 @@
+"""Acks of a job by ``tallymark serve`` while other clients disturb it, in blocks that alternate with quiet ones."""
+
+import resource
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import anyio
+import anyio.to_thread
+
+from tallymark.bench.child import Child, child
+from tallymark.bench.load import Load, Seen, Target, run_load
+from tallymark.bench.loopback import credentials
+from tallymark.bench.markers import strangers
+from tallymark.bench.markers.outside import open_job, p99_s
+from tallymark.bench.results import Table, column, number, seconds
+from tallymark.bench.serve_process import ServeProcess, serve_process
+from tallymark.bench.stores import near
+from tallymark.engine.rpc.server import DESCRIPTOR_SHARE
+
+LOAD = Load(connections=4, processes=1, inflight=4, rate=200.0)
+"""Of the job: markers of 200 files per second."""
+
+ROUNDS, LENGTH_S = 7, 2.0
+
+RESERVED = 500
+"""Connections of the service that idle clients leave to others."""
+
+HUNG = "s3://hung"
+"""A root whose store accepts connections and never answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    title: str
+    kind: str
+    count: int
+
+
+def disturbances() -> list[Disturbance]:
+    """Return what is tried: of idle connections as many as the descriptors of a process allow, up to 10,000."""
+    most = int(resource.getrlimit(resource.RLIMIT_NOFILE)[1] * DESCRIPTOR_SHARE) - RESERVED
+    idle = min(10_000, most)
+    return [
+        Disturbance(f"{idle:,} idle connections", "idle", idle),
+        Disturbance("200 clients that send a byte per second", "slow", 200),
+        Disturbance("20 clients that send 32 requests at once, and one of 256 KiB", "large", 20),
+        Disturbance("200 requests for a store that does not answer", "waiting", 200),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisturbedRow:
+    title: str = column("beside")
+    quiet_s: float = column("mean ack, quiet", seconds)
+    disturbed_s: float = column("disturbed", seconds)
+    ratio: float = column("ratio of the means", lambda value: f"{value:.2f}")
+    quiet_p99_s: float = column("p99, quiet", seconds)
+    disturbed_p99_s: float = column("disturbed", seconds)
+    p99_ratio: float = column("ratio of the p99", lambda value: f"{value:.2f}")
+    acks: int = column("acks, disturbed", number)
+
+
+def table(rounds: int = ROUNDS, length_s: float = LENGTH_S, tried: Sequence[Disturbance] | None = None) -> Table:
+    """Return the measured rows. Raises ChildFailed: a process has ended early."""
+    tried = disturbances() if tried is None else tried
+    rows = anyio.run(_rows, rounds, length_s, tried, backend="trio")
+    return Table(title=f"acks of a job beside other clients, median of {rounds} pairs of blocks", rows=rows)
+
+
+async def _rows(rounds: int, length_s: float, tried: Sequence[Disturbance]) -> list[DisturbedRow]:
+    load = replace(LOAD, seconds=length_s, warm_up_s=length_s / 4)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        near(Path(tempfile.gettempdir())) as store,
+        _silent() as endpoint,
+        serve_process(store.url, store.options, Path(folder), "--config", _config(Path(folder), endpoint)) as served,
+        child(strangers.__name__, Path(folder) / "strangers.log") as others,
+    ):
+        async with open_job(store, served.url) as job:
+            return [
+                await anyio.to_thread.run_sync(_row, job, others, each, served, load, rounds, Path(folder))
+                for each in tried
+            ]
+
+
+def _row(
+    job: Target, others: Child, each: Disturbance, served: ServeProcess, load: Load, rounds: int, logs: Path
+) -> DisturbedRow:
+    asked = {"kind": each.kind, "count": each.count, "port": served.hudi_port, "folder": f"{HUNG}/t/.hoodie/.temp/1"}
+    pairs: list[tuple[Seen, Seen]] = []
+    for _ in range(rounds):
+        quiet = run_load(job, load, logs)
+        others.ask(asked)
+        pairs.append((quiet, run_load(job, load, logs)))
+        others.ask({})
+    return DisturbedRow(
+        title=each.title,
+        quiet_s=median(quiet.mean_s for quiet, _ in pairs),
+        disturbed_s=median(disturbed.mean_s for _, disturbed in pairs),
+        ratio=median(disturbed.mean_s / quiet.mean_s for quiet, disturbed in pairs),
+        quiet_p99_s=median(p99_s(quiet) for quiet, _ in pairs),
+        disturbed_p99_s=median(p99_s(disturbed) for _, disturbed in pairs),
+        p99_ratio=median(p99_s(disturbed) / p99_s(quiet) for quiet, disturbed in pairs),
+        acks=sum(disturbed.answered for _, disturbed in pairs),
+    )
+
+
+@contextmanager
+def _silent() -> Iterator[str]:
+    """Yield the URL of a server that accepts connections, and never reads."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def _config(folder: Path, endpoint: str) -> str:
+    """Write a configuration with the root that hangs, and room for the idle connections; return its path."""
+    provider = f"{credentials.__module__}:{credentials.__name__}"
+    file = folder / "serve.toml"
+    file.write_text(
+        f'[[roots]]\nurl = "{HUNG}"\nstorage = {{endpoint = "{endpoint}", credentials = "{provider}"}}\n'
+        "[[hudi]]\nconnection_count = 12000\n"
+    )
+    return str(file)
+
+
+if __name__ == "__main__":
+    from tallymark.bench.command import print_table
+
+    print_table(table())
