@@ -21,12 +21,13 @@ def default_path() -> Path:
 def read_or_create(path: Path) -> bytes:
     """Return the content of the file; if there is none, create it with random bytes, for this user alone.
 
-    Raises InvalidRequest for one that is too short, that others may read, or that cannot be read or created.
+    Raises InvalidRequest for one that is too short, that others may read, or that cannot be read or created. A file
+    of root may be readable for its group: so systemd and Kubernetes give a secret to a process of another user.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _create(path)
-        if path.stat().st_mode & 0o077:
+        if _others_may_read(path.stat()):
             raise InvalidRequest(f"{path}: others may read this secret; chmod 600 it")
         secret = path.read_bytes()
     except OSError as error:
@@ -37,6 +38,11 @@ def read_or_create(path: Path) -> bytes:
             "get a new one"
         )
     return secret
+
+
+def _others_may_read(status: os.stat_result) -> bool:
+    is_given_by_root = status.st_uid == 0 != os.geteuid()
+    return bool(status.st_mode & (0o037 if is_given_by_root else 0o077))
 
 
 def _create(path: Path) -> None:

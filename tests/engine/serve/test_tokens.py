@@ -3,6 +3,7 @@
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ from tallymark.engine.serve.job_routes import ROLES
 from tallymark.engine.serve.rates import KEYS_MAX, Rates
 from tallymark.engine.serve.secret_file import read_or_create
 from tallymark.engine.serve.tokens import NotAllowed, Role, TokenFile, add_token, read_tokens, revoke_token
+from tests.support.rights import NEEDS_ROOT, as_nobody, open_folder
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 ROLE_NAMES = [role.name.lower() for role in Role]
@@ -193,6 +195,17 @@ def test_a_secret_is_made_once_and_refused_where_others_may_read_it(tmp_path):
     path.write_bytes(b"short")
     with pytest.raises(InvalidRequest, match="has 5 bytes"):
         read_or_create(path)
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize(("mode", "is_refused"), [(0o440, False), (0o640, False), (0o444, True), (0o660, True)])
+def test_a_secret_of_root_is_read_by_its_group_alone(mode, is_refused):
+    with open_folder() as folder:
+        path = folder / "secret"
+        path.write_bytes(bytes(32))
+        path.chmod(mode)
+        with pytest.raises(InvalidRequest, match="others may read") if is_refused else nullcontext(), as_nobody():
+            assert read_or_create(path) == bytes(32)
 
 
 def test_requests_beyond_a_rate_wait_and_one_key_takes_nothing_from_another():
