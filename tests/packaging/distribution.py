@@ -29,13 +29,18 @@ class Distribution:
 
 def build(folder: Path) -> Distribution:
     """Wheel and sdist of this tree, and the wheel that the sdist gives."""
-    _hatchling(ROOT, folder / "direct", "--target", "wheel")
+    direct = build_wheel(ROOT, folder / "direct")
     _hatchling(ROOT, folder / "sdist", "--target", "sdist")
     sdist = _only(folder / "sdist")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder / "unpacked", filter="data")
-    _hatchling(_only(folder / "unpacked"), folder / "through", "--target", "wheel")
-    return Distribution(_only(folder / "direct"), sdist, _only(folder / "through"))
+    return Distribution(direct, sdist, build_wheel(_only(folder / "unpacked"), folder / "through"))
+
+
+def build_wheel(source: Path, target: Path) -> Path:
+    """The wheel of these sources, in a new folder."""
+    _hatchling(source, target, "--target", "wheel")
+    return _only(target)
 
 
 def contents(wheel: Path) -> list[tuple[str, bytes]]:

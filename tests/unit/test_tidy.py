@@ -33,7 +33,15 @@ STORED = re.compile(
 """Names that are stored, sent or parsed, or that another library gave; they stay as they are."""
 
 PRODUCT = ("engine", "backends", "spark_glue", "src/tallymark", "bench", "demo", "examples")
-PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/*.md", "docs/decisions/*.md", "tests/README.md")
+PAGES = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "deploy/*",
+    "docs/*.md",
+    "docs/decisions/*.md",
+    "tests/README.md",
+)
 
 OLD_WORDS = re.compile(r"\(formerly: |^- Public names, old to new")
 """Lines that give an old word on purpose: the glossary, and the changelog's table of renames."""
