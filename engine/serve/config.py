@@ -77,7 +77,8 @@ def load_config(
     hudi: Mapping[str, object] | None = None,
 ) -> ServeConfig:
     """Return the configuration of a file, with what the command line adds: further roots, and settings that count
-    before those of the file. Without a ``[[hudi]]`` in the file, one listener for Hudi's writers of all roots.
+    before those of the file. Without ``hudi`` in the file, one listener for Hudi's writers of all roots;
+    with ``hudi = []``, none.
 
     Raises ConfigErrors with everything that is wrong with it.
     """
@@ -127,7 +128,7 @@ class _Reader:
         markers = self._made("markers", MarkerSettings, self._table(found, "markers"))
         views = self._made("views", ViewSettings, _spilling(process) | self._table(found, "views"))
         served = self._attempt("roots", lambda: Roots(roots))
-        listeners = self._tables(found, "hudi") or [{}]
+        listeners = self._tables(found, "hudi") if "hudi" in found else [{}]
         hudis = [self._hudi(roots, entry | hudi) for entry in listeners] if served is not None else []
         if self._problems or served is None or process is None or settings is None or markers is None or views is None:
             raise ConfigErrors(self._path, self._problems)

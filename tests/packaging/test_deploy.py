@@ -21,7 +21,7 @@ from tallymark.cli import main
 from tallymark.engine.rpc.server import DESCRIPTOR_SHARE
 from tallymark.engine.serve.job_routes import ROLES
 from tallymark.engine.serve.secret_file import default_path
-from tallymark.engine.settings import HudiServiceSettings, JobServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings
 from tests.packaging.distribution import ROOT, build_wheel, contents
 
 DEPLOY = ROOT / "deploy"
@@ -30,7 +30,8 @@ FILES = "/etc/tallymark"
 
 UNIT = "tallymark-serve.service"
 PORTS = [JobServiceSettings().port, JobServiceSettings().task_port]
-JOBS = tomllib.loads((DEPLOY / "serve.toml").read_text())["jobs"]
+CONFIG = tomllib.loads((DEPLOY / "serve.toml").read_text())
+JOBS = CONFIG["jobs"]
 
 
 def instructions(name: str) -> list[str]:
@@ -174,6 +175,12 @@ def test_pod_and_unit_have_the_files_where_the_configuration_looks():
     assert named == {f"{FILES}/{name}" for name in ("tls.crt", "tls.key", "tokens.json", "secret")}
     assert container()["volumeMounts"][0] == {"name": "files", "mountPath": FILES, "readOnly": True}
     assert unit()["LoadCredential"] == f"secret:{JOBS['secret']}"
+
+
+def test_the_limits_of_memory_leave_room_for_the_process():
+    assert container()["resources"]["limits"]["memory"] == "1Gi"
+    assert unit()["MemoryMax"] == "1G"
+    assert CONFIG["service"]["memory_mb"] <= 1024 - 300
 
 
 def test_the_unit_lets_as_many_descriptors_be_open_as_connections_are_allowed():

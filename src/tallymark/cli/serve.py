@@ -106,13 +106,13 @@ def serve(
     if check_config:
         _check(config, roots, options, given)
         return
-    from tallymark.engine.serve.descriptors import raise_descriptor_limit
+    from tallymark.engine.serve.descriptors import raise_descriptor_limit, within_descriptors
     from tallymark.engine.serve.logs import configure_logs
 
     with failing_plainly(as_json=False):
         configured = _configured(config, roots, options, given)
         configure_logs(configured.service)
-        raise_descriptor_limit()
+        configured = within_descriptors(configured, raise_descriptor_limit())
         anyio.run(_serve, configured, backend="trio")
 
 

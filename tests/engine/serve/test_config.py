@@ -1,11 +1,14 @@
 """The file of ``tallymark serve``: what it says, what the command line adds, and everything that is wrong with it."""
 
+import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.serve.config import ConfigErrors, load_config
+from tallymark.engine.serve.descriptors import within_descriptors
 from tallymark.engine.serve.roots import Root
 
 WHOLE = """
@@ -69,6 +72,23 @@ def test_the_command_line_adds_roots_and_counts_before_the_file(tmp_path):
     assert config.roots.places == ["/data/lake", "/other", "s3://lake/sales"]
     assert (config.jobs.port, config.jobs.drain_s, config.secret) == (5, 9.5, Path("/mine"))
     assert [each.settings.views for each in config.hudi] == ["h:1", "h:1"]
+
+
+def test_there_can_be_no_listener_for_hudi(tmp_path):
+    assert load_config(written(tmp_path, 'hudi = []\n[[roots]]\nurl = "/data"')).hudi == ()
+
+
+def test_all_listeners_share_half_of_the_descriptors(tmp_path, caplog):
+    config = load_config(written(tmp_path, WHOLE))
+    assert within_descriptors(config, 1 << 20) is config
+    assert within_descriptors(config, resource.RLIM_INFINITY) is config
+    assert caplog.text == ""
+    limited = within_descriptors(config, 1000)
+    counts = [limited.jobs.connection_count, limited.jobs.driver_count]
+    counts += [each.settings.connection_count for each in limited.hudi]
+    assert counts == [163, 10, 163, 163]
+    assert replace(limited, jobs=config.jobs, hudi=config.hudi) == config
+    assert "wanted=12544 allowed=500" in caplog.text
 
 
 def test_without_a_file_the_command_line_is_enough():
