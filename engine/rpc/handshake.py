@@ -29,7 +29,10 @@ from tallymark.engine.rpc.messages import REFUSAL, WHOLE_CONNECTION, Refusal, Sc
 
 PROTOCOL: Final = 2
 """Version of the wire protocol: both sides have to speak the same one. A later release that raises it still serves
-tasks of the release before, in the protocol of their hello."""
+tasks of the two releases before, in the protocol of their hello, and its drivers use a service of the release before in
+that service's."""
+PROTOCOLS: Final = (PROTOCOL,)
+"""Versions that this release serves."""
 RELEASE: Final = "0.1"
 """Major and minor number of this release, for the error of a peer that speaks another protocol."""
 NONCE_BYTES: Final = 32

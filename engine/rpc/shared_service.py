@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 import anyio.to_thread
 
 from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
-from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.handshake import PROTOCOL, RELEASE, ServiceAddress
 from tallymark.engine.rpc.tls import client_context
 from tallymark.engine.settings import SharedServiceSettings
 
@@ -103,9 +103,20 @@ def _address(settings: SharedServiceSettings, status: int, body: bytes, certific
         raise InvalidRequest(f"the service at {settings.url} refuses: {text}")
     try:
         found = json.loads(body)
+        _check_protocol(settings, found)
         host = found["host"] or urlsplit(settings.url).hostname
         return ServiceAddress(
             str(host), int(found["port"]), bytes.fromhex(found["key"]), str(found["job"]), certificates
         )
     except (ValueError, TypeError, KeyError) as error:
         raise ServiceUnavailable(f"what listens at {settings.url} is not 'tallymark serve': {text}") from error
+
+
+def _check_protocol(settings: SharedServiceSettings, found: dict[str, object]) -> None:
+    """Raise ServiceUnavailable if tasks of this release could not use the service: their job does without it."""
+    protocols = found["protocols"]
+    if not isinstance(protocols, list) or PROTOCOL not in protocols:
+        raise ServiceUnavailable(
+            f"the service at {settings.url} runs tallymark {found['release']}, which serves protocols {protocols}, and "
+            f"this is tallymark {RELEASE} with protocol {PROTOCOL}; a service serves the two releases before its own"
+        )

@@ -1,6 +1,7 @@
 """The routes by which drivers and probes use a service: the key of a job, and whether the service runs.
 
-- ``POST /v1/jobs?table=URL&instant=T`` answers ``{"job", "host", "port", "key"}``: how the tasks of that job connect.
+- ``POST /v1/jobs?table=URL&instant=T`` answers ``{"job", "host", "port", "key", "release", "protocols"}``: how the
+  tasks of that job connect, and which versions of the wire protocol they may speak.
 - ``GET /livez`` and ``GET /readyz`` answer 200; the latter 503 from the moment on when the service is to end.
 """
 
@@ -12,7 +13,7 @@ import anyio
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import NotAuthenticated, Overloaded
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.rpc.handshake import ServiceAddress, job_name
+from tallymark.engine.rpc.handshake import PROTOCOLS, RELEASE, ServiceAddress, job_name
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
 from tallymark.engine.serve.http_service import answered, given_one, json_response
@@ -88,7 +89,14 @@ class JobRoutes:
             audited("key of job", client=request.client, token=token, table=place, instant=instant, outcome=outcome)
         address = self._address(name)
         return json_response(
-            {"job": name, "host": self._advertised_host, "port": address.port, "key": address.job_key.hex()}
+            {
+                "job": name,
+                "host": self._advertised_host,
+                "port": address.port,
+                "key": address.job_key.hex(),
+                "release": RELEASE,
+                "protocols": PROTOCOLS,
+            }
         )
 
     def _authenticate(self, request: HttpRequest) -> Token | None:

@@ -22,8 +22,9 @@ import tallymark
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.handshake import PROTOCOL, ServiceAddress
 from tallymark.engine.rpc.shared_service import shared_address
+from tallymark.engine.serve import job_routes
 from tallymark.engine.serve.job_service import serve_jobs
 from tallymark.engine.serve.roots import Roots
 from tallymark.engine.serve.settings import JobServiceSettings
@@ -111,6 +112,17 @@ async def test_a_service_that_does_not_see_the_table_leaves_its_tasks_to_themsel
             seen = await shared_address(service, str(tmp_path / "elsewhere"), job.instant)
             result = await job.commit([await write_task(job, 0, ticket=_at(job, seen))])
     assert (result.markers, result.direct_markers) == (1, 1)
+
+
+@on_both_loops
+async def test_a_job_does_without_a_service_that_no_longer_serves_its_protocol(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(job_routes, "PROTOCOLS", (PROTOCOL + 1, PROTOCOL + 2))
+    async with serving(tmp_path) as service:
+        table = tallymark.open_table(tmp_path / "t")
+        async with table.write(schema=ROWS.schema, mode="append", service=service) as job:
+            result = await job.commit([await write_task(job, 0)])
+    assert (result.rows, result.direct_markers) == (3, 1)
+    assert f"serves protocols [{PROTOCOL + 1}, {PROTOCOL + 2}]" in caplog.text
 
 
 @on_both_loops
@@ -209,7 +221,7 @@ async def test_what_a_driver_asks_for_is_answered_or_refused(tmp_path, target, s
         assert (code, said in body.decode()) == (status, True)
         if status == 200:
             found = json.loads(body)
-            assert sorted(found) == ["host", "job", "key", "port"]
+            assert sorted(found) == ["host", "job", "key", "port", "protocols", "release"]
             assert len(bytes.fromhex(found["key"])) == 32
 
 
