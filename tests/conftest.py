@@ -1,14 +1,15 @@
 """Fixtures and options of all tests."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import tiers
-from tests.support.loggers import kept_loggers
 from tests.support.services.servers import bucket, dfs, gcs, s3, s3_keys
 
-__all__ = ["bucket", "dfs", "gcs", "kept_loggers", "s3", "s3_keys"]
+__all__ = ["bucket", "dfs", "gcs", "s3", "s3_keys"]
 
 _ENGINE = Path(__file__).parent / "engine"
 
@@ -27,3 +28,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not item.path.is_relative_to(_ENGINE):
             item.add_marker(pytest.mark.no_cover)
     tiers.leave_out(config, items)
+
+
+@pytest.fixture
+def kept_loggers() -> Iterator[None]:
+    """Restore the loggers that ``configure_logs`` changes."""
+    root, audit = logging.getLogger(), logging.getLogger("tallymark.audit")
+    before = root.handlers[:], root.level, audit.handlers[:], audit.propagate, audit.level
+    yield
+    root.handlers[:], root.level, audit.handlers[:], audit.propagate, audit.level = before

@@ -11,7 +11,7 @@ from tallymark.engine.sizing.profile import Sample
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.profile import profiled
 from tallymark.spark_glue.sample import chosen, sampled
-from tests.spark.test_profile import ticket_for
+from tests.spark.sizing.test_profile import ticket_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 

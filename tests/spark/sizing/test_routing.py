@@ -15,7 +15,7 @@ from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.spark_glue.profile import Profile, profiled
 from tallymark.spark_glue.routing import Tasks, keyed, routed
 from tallymark.spark_glue.task_key import task_key
-from tests.spark.test_profile import ticket_for
+from tests.spark.sizing.test_profile import ticket_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 

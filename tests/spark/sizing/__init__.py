@@ -1,0 +1,1 @@
+"""File sizing by the glue, with a real Spark: plans, samples, shares and fills."""
