@@ -19,6 +19,13 @@ from xml.sax.saxutils import quoteattr
 FETCH_TIMEOUT_S = 300.0
 """60 MB in a hundred requests, one after the other, take about 20 s."""
 
+BARE = ("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)
+"""Hadoop's own local file system starts a ``chmod`` for each file and folder it makes, unless its native library is
+there, which PySpark lacks: three processes a file, seconds of CPU for 300 files. This one sets permissions by Java's
+own calls and is the same otherwise. Every side has it, so that what is compared is writing."""
+
+BARE_CONF = {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
+
 
 def fetch(coordinates: Sequence[str], cache: Path) -> list[Path]:
     """The jars of ``org:name:version`` or ``org:name:version:classifier``, in that order.

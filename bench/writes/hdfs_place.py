@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from tallymark.backends import StorageOptions
 from tallymark.backends.hdfs import HdfsClient, parse_hdfs
 from tallymark.bench.folder import FOLDER, removing
-from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
+from tallymark.bench.jars import BARE, BARE_CONF
+from tallymark.bench.writes.place import WritePlace
 
 
 @contextmanager

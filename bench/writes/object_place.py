@@ -13,10 +13,11 @@ import anyio
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.hadoop_aws import CONNECTORS
+from tallymark.bench.jars import BARE, BARE_CONF
 from tallymark.bench.loopback import server
 from tallymark.bench.loopback.objects import BUCKET
 from tallymark.bench.writes.order import Figures
-from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
+from tallymark.bench.writes.place import WritePlace
 
 REMOVAL_S_MAX = 600.0
 """How long removing what was made may take: some ten thousand files."""

@@ -10,6 +10,7 @@ from typing import Literal
 from tallymark.backends import InvalidPath
 from tallymark.backends.mounts import mount_of
 from tallymark.bench.folder import new_folder
+from tallymark.bench.jars import BARE, BARE_CONF
 from tallymark.bench.writes.order import Figures
 
 Kind = Literal["local", "s3", "hdfs"]
@@ -38,14 +39,6 @@ class WritePlace:
         """Delete a table that is not needed any more."""
         if self.kind == "local":
             shutil.rmtree(target, ignore_errors=True)
-
-
-BARE = ("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)
-"""Hadoop's own local file system starts a ``chmod`` for each file and folder it makes, unless its native library is
-there, which PySpark lacks: three processes a file, seconds of CPU for 300 files. This one sets permissions by Java's
-own calls and is the same otherwise. Every side has it, so that what is compared is writing."""
-
-BARE_CONF = {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
 
 
 @contextmanager
