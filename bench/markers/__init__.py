@@ -3,6 +3,12 @@
     question     the parts of a run, its tables          command     the command line
     sides        ours, and Hudi's timeline server        targets     how the load generator sends requests to them
     driver       the process of a job's service          memory      a store in memory with delays
+    taking       what one load costs one side            file_writes files that are written below a folder
+
+Parts about Hudi's own writers:
+
+    hudi         their markers on Hudi's timeline server and on ``tallymark serve``
+    hudi_jobs    their whole jobs                        hudi_writer the process of such a job
 
 Parts about Tallymark alone, which also run as programs (``python -m tallymark.bench.markers.throughput``):
 

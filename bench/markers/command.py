@@ -8,7 +8,7 @@ import click
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.command import json_option, run_question, show_progress, storage_option, svg_option
 
-PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits", "slow")
+PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits", "hudi", "slow")
 
 
 @click.command()

@@ -15,7 +15,7 @@ from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
 from tallymark.bench import serve_process
 from tallymark.bench.load import Load, Seen, run_load
-from tallymark.bench.markers import commits, model, outside, pace_cost, recovery, throughput
+from tallymark.bench.markers import commits, hudi, hudi_jobs, model, outside, pace_cost, recovery, throughput
 from tallymark.bench.markers.sides import Counts, HudiSide, ServedSide, Side, TaskSide, Tuning
 from tallymark.bench.markers.taking import Opened, Taken, first_line, less, new_instant, open_sides, take
 from tallymark.bench.method import rotated
@@ -24,7 +24,7 @@ from tallymark.bench.stores import MarkerStore, at, far, near
 
 Progress = Callable[[str], None]
 
-PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits")
+PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits", "hudi")
 """Parts of a run; ``slow`` takes ten minutes and runs only when it is named."""
 
 ACK_BAR, RATE_BAR, BYTES_BAR = 5.0, 1.0, 50.0
@@ -42,8 +42,8 @@ two processes sends the requests to all sides that have connections. Few callers
 and a latency counts from when its marker was due (coordinated omission is corrected); many callers send the next
 request as soon as they have an ack. All sides are open at once and take turns. Tallymark syncs each file and its folder
 before the ack; Hudi's server writes its files again and syncs nothing. Bytes: ours as the engine counts what it sends,
-merges included; Hudi's as the system counts what its process writes, less its answers. CPU: of the process that makes
-markers durable."""
+merges included; Hudi's as the system counts what its process writes, less its answers; in the part hudi those of files
+in the folder of markers. CPU: of the process that makes markers durable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,11 @@ class Effort:
     outside_s: float = outside.LENGTH_S
     committed: tuple[int, ...] = (100, 1_000, 10_000)
     """Files of the writes whose puts are counted."""
+    hudi_markers: int = 20_000
+    """Of each block on Hudi's server and on ours."""
+    hudi_rounds: int = 3
+    hudi_insert: hudi_jobs.Insert = field(default_factory=hudi_jobs.Insert)
+    """Of the whole jobs of Hudi."""
     callers: int = 240
     few: int = 32
     rate: float = 200.0
@@ -88,6 +93,7 @@ class Effort:
             self,
             filling=(*(each for each in self.filling if each < markers), markers),
             published=(*(each for each in self.published if each < markers), markers),
+            hudi_markers=min(self.hudi_markers, markers),
         )
 
 
@@ -110,6 +116,9 @@ QUICK = Effort(
     outside_rounds=1,
     outside_s=1.0,
     committed=(100,),
+    hudi_markers=600,
+    hudi_rounds=1,
+    hudi_insert=hudi_jobs.Insert(partitions=5, tasks=4),
     callers=64,
 )
 """Long enough to see that everything answers; too short for figures."""
@@ -192,33 +201,36 @@ class PointRow:
 
 def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
     """Measure the parts. Nothing remains where it was measured."""
-    effort = asked.effort
     with tempfile.TemporaryDirectory(prefix="tallymark-bench-") as name:
-        logs = Path(name)
-        if "beside" in asked.parts:
-            with asked.near() as store:
-                yield from beside(store, effort, logs, progress)
-        if "slow" in asked.parts:
-            with asked.near() as store:
-                yield from slow(store, effort, logs, progress)
-        if "published" in asked.parts:
-            with asked.far() as store:
-                yield from published(store, effort, logs, progress)
-    if "recovery" in asked.parts:
+        for part, place, measured in (
+            ("beside", asked.near, beside),
+            ("hudi", asked.near, measure_hudi),
+            ("slow", asked.near, slow),
+            ("published", asked.far, published),
+        ):
+            if part in asked.parts:
+                with place() as store:
+                    yield from measured(store, asked.effort, Path(name), progress)
+    yield from _alone(asked.parts, asked.effort, progress)
+
+
+def _alone(parts: Sequence[str], effort: Effort, progress: Progress) -> Iterator[Table]:
+    """Measure the parts that need no store of the user's."""
+    if "recovery" in parts:
         progress("markers: recovery")
         yield recovery.table(effort.recovered, rounds=effort.recoveries)
-    if "throughput" in asked.parts:
+    if "throughput" in parts:
         progress("markers: what a service acks")
         yield throughput.table(effort.throughput_s)
-    if "model" in asked.parts:
+    if "model" in parts:
         progress("markers: acks on a virtual clock")
         yield model.table(effort.flushes)
-    if "pace" in asked.parts:
+    if "pace" in parts:
         progress("markers: acks over puts")
         yield pace_cost.table(effort.cost_s, effort.cost_runs)
-    if "outside" in asked.parts:
+    if "outside" in parts:
         yield from _outside(effort, progress)
-    if "commits" in asked.parts:
+    if "commits" in parts:
         progress("markers: puts of a write")
         yield commits.table(effort.committed)
 
@@ -229,6 +241,13 @@ def _outside(effort: Effort, progress: Progress) -> Iterator[Table]:
         return
     progress("markers: outside of the driver")
     yield outside.table(effort.outside_rounds, effort.outside_s)
+
+
+def measure_hudi(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:
+    """Measure markers in Hudi's protocol, and whole jobs of Hudi."""
+    loads = hudi.loads_of(effort.hudi_markers, few=effort.few, many=effort.callers, rate=effort.rate)
+    yield from hudi.request_tables(store, loads, effort.hudi_rounds, logs, progress)
+    yield from hudi_jobs.job_tables(store, effort.hudi_insert, effort.hudi_rounds, logs, progress)
 
 
 def beside(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:

@@ -219,30 +219,40 @@ class OpenHudi:
     server: TimelineServer
 
     def target(self, instant: str) -> Target:
-        folder = self._folder(instant)
+        folder = self.folder(instant)
         folder.mkdir(parents=True, exist_ok=True)
         where = {"host": "127.0.0.1", "port": self.server.port, "folder": str(folder)}
         return {"open": name_of(HudiServer), "instant": instant, **where}
 
     def counts(self) -> Counts:
-        process = psutil.Process(self.server.pid)
-        times = process.cpu_times()
-        return {"cpu_s": times.user + times.system, "puts": None, "sent_bytes": process.io_counters().write_chars}
+        return counts_of(self.server.pid)
 
     def stored(self, counts: Counts, seen: Seen) -> Counts:
         """Subtract the answers, which it writes to its connections."""
         return {**counts, "sent_bytes": (counts["sent_bytes"] or 0) - seen.received_bytes}
 
     def settle(self, instant: str) -> Left:
-        names = [path.name for path in self._folder(instant).iterdir()]
+        names = [path.name for path in self.folder(instant).iterdir()]
         return len(names), len([name for name in names if _MARKERS.fullmatch(name)])
 
     def delete(self, instant: str) -> float:
-        folder, started = self._folder(instant), time.perf_counter()
+        folder, started = self.folder(instant), time.perf_counter()
         delete_markers(self.server.port, folder)
         took_s = time.perf_counter() - started
         assert not folder.exists(), f"{folder} is left"
         return took_s
 
-    def _folder(self, instant: str) -> Path:
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    def folder(self, instant: str) -> Path:
+        """Return where its markers are stored."""
         return self.side.folder / marker_folder(instant)
+
+
+def counts_of(pid: int) -> Counts:
+    """Return what the system counts for a process: bytes with those that it writes to its connections by write(2)."""
+    process = psutil.Process(pid)
+    times = process.cpu_times()
+    return {"cpu_s": times.user + times.system, "puts": None, "sent_bytes": process.io_counters().write_chars}

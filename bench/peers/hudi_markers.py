@@ -53,3 +53,11 @@ def delete_markers(port: int, folder: Path) -> bool:
     target = f"http://127.0.0.1:{port}{_FOLDER}/dir/delete?markerdirpath={quote(str(folder), safe='')}"
     with urlopen(Request(target, method="POST"), timeout=DELETE_TIMEOUT_S) as answer:
         return bool(json.load(answer))
+
+
+def list_markers(port: int, folder: Path) -> list[str]:
+    """Return the names of all markers that the server has for the folder."""
+    target = f"http://127.0.0.1:{port}{_FOLDER}/all?markerdirpath={quote(str(folder), safe='')}"
+    with urlopen(target, timeout=DELETE_TIMEOUT_S) as answer:
+        found: list[str] = json.load(answer)
+        return found
