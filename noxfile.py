@@ -163,7 +163,7 @@ def tests_spark(session: nox.Session, version: str) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus,serve,views]",
+        ".[pyspark,hdfs,aws,prometheus,bench,serve,views]",
         "moto[server]",
         "trustme",
         "pytest",
@@ -174,7 +174,8 @@ def tests_spark(session: nox.Session, version: str) -> None:
         pins=SPARKS[version],
     )
     environment = {**java(session, pins=SPARKS[version]), "TALLYMARK_TEST_OTHER_SPARK": version}
-    session.run("pytest", *(session.posargs or ("-m", "every_spark", "tests/spark", "tests/system")), env=environment)
+    chosen = ("-m", "every_spark", "tests/spark", "tests/system", "tests/bench")
+    session.run("pytest", *(session.posargs or chosen), env=environment)
 
 
 def add_tests_spark(version: str) -> None:
