@@ -1,0 +1,24 @@
+import socket
+
+import psutil
+import pytest
+
+from tallymark.backends import StorageOptions
+from tallymark.bench.serve_process import ServeFailed, serve_process
+
+
+def test_it_serves_drivers_and_hudi_for_the_block_and_ends_with_it(tmp_path):
+    (tmp_path / "lake").mkdir()
+    with serve_process(str(tmp_path / "lake"), StorageOptions(), tmp_path / "logs") as served:
+        for port in (served.hudi_port, int(served.url.rpartition(":")[2])):
+            socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        assert psutil.pid_exists(served.pid)
+    assert not psutil.pid_exists(served.pid)
+
+
+def test_where_it_does_not_start_the_error_has_its_last_line(tmp_path):
+    with (
+        pytest.raises(ServeFailed, match=r"has not started: .*'not/absolute' is not an absolute path"),
+        serve_process("not/absolute", StorageOptions(), tmp_path),
+    ):
+        pass
