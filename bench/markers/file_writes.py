@@ -41,7 +41,7 @@ class FileWrites:
     finished_bytes: int = 0
     is_overflown: bool = False
     _created: dict[str, int] = field(default_factory=dict)
-    """Bytes of files that have appeared and were not closed since: links, or files whose first bytes came earlier."""
+    """Bytes of files that have appeared and were not closed since: links, or files closed before they were watched."""
 
     @property
     def count(self) -> int:
@@ -100,12 +100,12 @@ class _Watch:
         self._folders: dict[int, str] = {}
 
     def add(self, folder: str, *, is_new: bool) -> None:
-        """Watch a folder with those below it. What a new one has by then is counted."""
-        # Equal events that follow each other are one for the kernel: an opening lies between two closings.
+        """Watch a folder and those below it. Files that a new folder contains by then are counted."""
+        # The kernel merges equal events that follow each other: an opening separates two closings.
         mask = _CLOSE_WRITE | _OPEN | _MOVED_TO | _CREATE | _ONLY_FOLDERS
         number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask)
         if number < 0:
-            return  # it is deleted since
+            return  # it has been deleted
         self._folders[number] = folder
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:

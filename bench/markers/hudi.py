@@ -31,7 +31,7 @@ BYTES_BAR = 10.0
 """Times fewer bytes than Hudi's server for the markers of the job at a pace."""
 
 SETTLED_S, SETTLE_TIMEOUT_S, POLL_S = 1.0, 60.0, 0.1
-"""Merges of ``tallymark serve`` have ended once its process and the folder have not changed for so long."""
+"""Merges of ``tallymark serve`` have ended once the folder has not changed for this long."""
 
 _PROPERTIES = "hoodie.table.version=9\nhoodie.timeline.layout.version=2\nhoodie.timeline.path=timeline\n"
 
@@ -125,7 +125,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
-    """Of a block, but for acks, which are those of all blocks."""
+    """Means per block; acks are those of all blocks."""
 
     side: str
     title: str = column("")
@@ -264,5 +264,5 @@ def block(side: HudiOpen, load: Load, logs: Path) -> Block:
 
 
 def loads_of(markers: int, *, few: int, many: int, rate: float) -> tuple[Load, Load]:
-    """Return both loads: at a pace, of which Poisson's chance decides how many they are exactly, and flat out."""
+    """Return the load at a pace, whose number of markers is random (Poisson), and the load flat out."""
     return Load(connections=few, rate=rate, seconds=markers / rate), Load(connections=many, count=markers)

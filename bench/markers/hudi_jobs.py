@@ -209,8 +209,8 @@ class Jobs:
         return self.tables / "template"
 
     def _write(self, table: Path, insert: Insert, options: Mapping[str, str], *, mode: str) -> dict[str, float]:
-        asked = {"table": str(table), "mode": mode, "options": {**insert.options(), **options}, **insert.fields()}
-        return self.writer.ask({"write": asked})
+        request = {"table": str(table), "mode": mode, "options": {**insert.options(), **options}, **insert.fields()}
+        return self.writer.ask({"write": request})
 
     def _check(self, table: Path, side: JobSide) -> None:
         rows = self.writer.ask({"count": str(table)})["rows"]

@@ -24,11 +24,11 @@ def main(lines: Iterable[str], answers: TextIO) -> None:
     session = _session(json.loads(next(lines)))
     _answer(answers, {"spark": session.version})
     for line in lines:
-        [(verb, asked)] = json.loads(line).items()
+        [(verb, request)] = json.loads(line).items()
         if verb == "write":
-            _answer(answers, _written(session, asked))
+            _answer(answers, _written(session, request))
         elif verb == "count":
-            _answer(answers, {"rows": session.read.format("hudi").load(asked).count()})
+            _answer(answers, {"rows": session.read.format("hudi").load(request).count()})
         else:
             session.stop()
             _answer(answers, {})
@@ -46,12 +46,12 @@ def _session(conf: dict[str, str]) -> "SparkSession":
     return session
 
 
-def _written(session: "SparkSession", asked: dict[str, Any]) -> dict[str, float]:
+def _written(session: "SparkSession", request: dict[str, Any]) -> dict[str, float]:
     """Write rows of all partitions in each task, and return the seconds that it has taken."""
-    rows = session.range(0, asked["rows"], numPartitions=asked["tasks"])
-    frame = rows.selectExpr("id", f"id % {asked['partitions']} AS part", "id AS at", "id * 3 AS value")
+    rows = session.range(0, request["rows"], numPartitions=request["tasks"])
+    frame = rows.selectExpr("id", f"id % {request['partitions']} AS part", "id AS at", "id * 3 AS value")
     before, began = _cpu_s(session), time.perf_counter()
-    frame.write.format("hudi").options(**asked["options"]).mode(asked["mode"]).save(asked["table"])
+    frame.write.format("hudi").options(**request["options"]).mode(request["mode"]).save(request["table"])
     wall_s, after = time.perf_counter() - began, _cpu_s(session)
     return {"wall_s": wall_s, "driver_s": after[0] - before[0], "executors_s": after[1] - before[1]}
 
