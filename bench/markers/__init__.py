@@ -16,5 +16,8 @@ Parts about Tallymark alone, which also run as programs (``python -m tallymark.b
     pace_cost    acks over puts on the real clock
     throughput   requests and markers that a service acks per second
     recovery     how long a service takes to load the markers that a crashed one has left
+    outside      acks by ``tallymark serve`` beside those by the service in a driver
+    disturbed    such acks beside other clients, which are in ``strangers``
+    crowd        memory of ``tallymark serve`` with many tables and open jobs
     commits      puts of a write of 100, 1,000 and 10,000 files
 """

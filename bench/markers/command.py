@@ -8,7 +8,20 @@ import click
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.command import json_option, run_question, show_progress, storage_option, svg_option
 
-PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits", "hudi", "slow")
+PARTS = (
+    "beside",
+    "published",
+    "recovery",
+    "throughput",
+    "model",
+    "pace",
+    "outside",
+    "disturbed",
+    "crowd",
+    "commits",
+    "hudi",
+    "slow",
+)
 
 
 @click.command()

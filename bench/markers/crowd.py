@@ -26,8 +26,6 @@ from tallymark.engine.rpc.shared_service import shared_address
 from tallymark.engine.settings import SharedServiceSettings
 from tallymark.engine.table import open_table
 
-TABLES, JOBS, MARKERS = 200, 1000, 100
-
 LIMITS_MB = (512, 32)
 """Of memory: enough for all jobs, and less than they need."""
 
@@ -36,6 +34,15 @@ AT_ONCE = 16
 
 WAIT_S = 120.0
 """Time limit for an ack: sixteen jobs on one disk wait for each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    tables: int = 200
+    jobs: int = 1_000
+    """Open at the same time, the same number on each table."""
+    markers: int = 100
+    """Of each job and round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +56,7 @@ class CrowdRow:
 
 
 @dataclass(slots=True)
-class _Crowd:
+class _Jobs:
     """Jobs that are open, each with the table that it writes."""
 
     store: MarkerStore
@@ -72,52 +79,54 @@ class _Crowd:
             await self.is_over.wait()
 
 
-def table(tables: int = TABLES, jobs: int = JOBS, markers: int = MARKERS) -> Table:
+def table(crowd: Crowd | None = None) -> Table:
     """Return a row per limit. Raises ServeFailed."""
-    rows = anyio.run(_rows, tables, jobs, markers, backend="trio")
-    return Table(title=f"memory of a service: {tables} tables, {jobs:,} open jobs, {markers} markers each", rows=rows)
+    crowd = crowd or Crowd()
+    rows = anyio.run(_rows, crowd, backend="trio")
+    what = f"{crowd.tables} tables, {crowd.jobs:,} open jobs, twice {crowd.markers} markers of each"
+    return Table(title=f"memory of a service: {what}", rows=rows)
 
 
-async def _rows(tables: int, jobs: int, markers: int) -> list[CrowdRow]:
+async def _rows(crowd: Crowd) -> list[CrowdRow]:
     rows = []
     with tempfile.TemporaryDirectory() as folder, near(Path(tempfile.gettempdir())) as store:
         secret = Path(folder) / "secret"
         with serve_process(store.url, store.options, Path(folder)) as first:
             async with anyio.create_task_group() as tasks:
-                crowd = _Crowd(store, first.url)
+                open_jobs = _Jobs(store, first.url)
                 async with anyio.create_task_group() as opening:
-                    for at in range(jobs):
-                        opening.start_soon(crowd.opened, tasks, f"{store.url}/{at % tables}")
+                    for at in range(crowd.jobs):
+                        opening.start_soon(open_jobs.opened, tasks, f"{store.url}/{at % crowd.tables}")
                 for limit_mb in LIMITS_MB:
                     arguments = ("--memory-mb", str(limit_mb), "--secret", str(secret))
                     with serve_process(store.url, store.options, Path(folder) / str(limit_mb), *arguments) as served:
-                        rows.append(await _row(crowd, served, limit_mb, markers))
-                crowd.is_over.set()
+                        rows.append(await _row(open_jobs, served, limit_mb, crowd.markers))
+                open_jobs.is_over.set()
     return rows
 
 
-async def _row(crowd: _Crowd, served: ServeProcess, limit_mb: int, markers: int) -> CrowdRow:
+async def _row(open_jobs: _Jobs, served: ServeProcess, limit_mb: int, markers: int) -> CrowdRow:
     process = psutil.Process(served.pid)
     memory = [process.memory_info().rss]
     for first in (0, markers):
         async with anyio.create_task_group() as tasks:
-            for place, job in crowd.jobs:
+            for place, job in open_jobs.jobs:
                 names = islice(paths(job.instant, limit_mb), first, first + markers)
-                tasks.start_soon(_mark, crowd, served.url, place, job.instant, list(names))
+                tasks.start_soon(_mark, open_jobs, served.url, place, job.instant, list(names))
         memory.append(process.memory_info().rss)
     return CrowdRow(
         title=f"--memory-mb {limit_mb}",
         before=memory[0],
         after=memory[1],
         again=memory[2],
-        markers=2 * markers * len(crowd.jobs),
-        missing=2 * markers * len(crowd.jobs) - await _stored(crowd, limit_mb),
+        markers=2 * markers * len(open_jobs.jobs),
+        missing=2 * markers * len(open_jobs.jobs) - await _stored(open_jobs, limit_mb),
     )
 
 
-async def _mark(crowd: _Crowd, url: str, place: str, instant: str, names: Sequence[str]) -> None:
+async def _mark(open_jobs: _Jobs, url: str, place: str, instant: str, names: Sequence[str]) -> None:
     """Request markers as a task of the job does, by its own connection."""
-    async with crowd.limiter:
+    async with open_jobs.limiter:
         address = await shared_address(SharedServiceSettings(url=url), place, instant)
 
         def request() -> None:
@@ -127,10 +136,10 @@ async def _mark(crowd: _Crowd, url: str, place: str, instant: str, names: Sequen
         await anyio.to_thread.run_sync(request)
 
 
-async def _stored(crowd: _Crowd, series: int) -> int:
+async def _stored(open_jobs: _Jobs, series: int) -> int:
     """Return how many of the markers of a series storage has."""
     found = 0
-    for place, job in crowd.jobs:
+    for place, job in open_jobs.jobs:
         loaded = await load_markers(open_backend(place), marker_folder(job.instant), concurrency=AT_ONCE)
         found += sum(f"/{series:08x}-" in line for line in loaded.lines)
     return found

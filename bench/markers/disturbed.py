@@ -41,16 +41,23 @@ class Disturbance:
     count: int
 
 
-def disturbances() -> list[Disturbance]:
+def disturbances(part: float = 1.0) -> list[Disturbance]:
     """Return what is tried: of idle connections as many as the descriptors of a process allow, up to 10,000."""
-    most = int(resource.getrlimit(resource.RLIMIT_NOFILE)[1] * DESCRIPTOR_SHARE) - RESERVED
-    idle = min(10_000, most)
-    return [
-        Disturbance(f"{idle:,} idle connections", "idle", idle),
-        Disturbance("200 clients that send a byte per second", "slow", 200),
-        Disturbance("20 clients that send 32 requests at once, and one of 256 KiB", "large", 20),
-        Disturbance("200 requests for a store that does not answer", "waiting", 200),
-    ]
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    idle = 10_000
+    if descriptors != resource.RLIM_INFINITY:
+        idle = min(idle, int(descriptors * DESCRIPTOR_SHARE) - RESERVED)
+    whole = {
+        "idle": (idle, "connections that are idle"),
+        "slow": (200, "clients that send a byte per second"),
+        "large": (5, "clients that send 32 requests at once and one of 256 KiB, twice per second"),
+        "waiting": (200, "requests for a store that does not answer"),
+    }
+    found = []
+    for kind, (most, what) in whole.items():
+        count = max(1, int(most * part))
+        found.append(Disturbance(f"{count:,} {what}", kind, count))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

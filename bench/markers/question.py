@@ -15,7 +15,18 @@ from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
 from tallymark.bench import serve_process
 from tallymark.bench.load import Load, Seen, run_load
-from tallymark.bench.markers import commits, hudi, hudi_jobs, model, outside, pace_cost, recovery, throughput
+from tallymark.bench.markers import (
+    commits,
+    crowd,
+    disturbed,
+    hudi,
+    hudi_jobs,
+    model,
+    outside,
+    pace_cost,
+    recovery,
+    throughput,
+)
 from tallymark.bench.markers.sides import Counts, HudiSide, ServedSide, Side, TaskSide, Tuning
 from tallymark.bench.markers.taking import Opened, Taken, first_line, less, new_instant, open_sides, take
 from tallymark.bench.method import rotated
@@ -24,7 +35,19 @@ from tallymark.bench.stores import MarkerStore, at, far, near
 
 Progress = Callable[[str], None]
 
-PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "outside", "commits", "hudi")
+PARTS = (
+    "beside",
+    "published",
+    "recovery",
+    "throughput",
+    "model",
+    "pace",
+    "outside",
+    "disturbed",
+    "crowd",
+    "commits",
+    "hudi",
+)
 """Parts of a run; ``slow`` takes ten minutes and runs only when it is named."""
 
 ACK_BAR, RATE_BAR, BYTES_BAR = 5.0, 1.0, 50.0
@@ -72,6 +95,10 @@ class Effort:
     cost_s: float = 2.5
     outside_rounds: int = outside.ROUNDS
     outside_s: float = outside.LENGTH_S
+    disturbed_rounds: int = disturbed.ROUNDS
+    strangers_part: float = 1.0
+    """Of the clients that disturb a job."""
+    open_jobs: crowd.Crowd = field(default_factory=crowd.Crowd)
     committed: tuple[int, ...] = (100, 1_000, 10_000)
     """Files of the writes whose puts are counted."""
     hudi_markers: int = 20_000
@@ -115,6 +142,9 @@ QUICK = Effort(
     cost_s=0.5,
     outside_rounds=1,
     outside_s=1.0,
+    disturbed_rounds=1,
+    strangers_part=0.02,
+    open_jobs=crowd.Crowd(tables=4, jobs=20, markers=10),
     committed=(100,),
     hudi_markers=600,
     hudi_rounds=1,
@@ -228,19 +258,27 @@ def _alone(parts: Sequence[str], effort: Effort, progress: Progress) -> Iterator
     if "pace" in parts:
         progress("markers: acks over puts")
         yield pace_cost.table(effort.cost_s, effort.cost_runs)
-    if "outside" in parts:
-        yield from _outside(effort, progress)
+    yield from _served(parts, effort, progress)
     if "commits" in parts:
         progress("markers: puts of a write")
         yield commits.table(effort.committed)
 
 
-def _outside(effort: Effort, progress: Progress) -> Iterator[Table]:
-    if not serve_process.is_installed():
-        progress("markers: outside of the driver needs tallymark[serve], and is left out")
-        return
-    progress("markers: outside of the driver")
-    yield outside.table(effort.outside_rounds, effort.outside_s)
+def _served(parts: Sequence[str], effort: Effort, progress: Progress) -> Iterator[Table]:
+    """Measure the parts about ``tallymark serve``."""
+    measured: dict[str, Callable[[], Table]] = {
+        "outside": lambda: outside.table(effort.outside_rounds, effort.outside_s),
+        "disturbed": lambda: disturbed.table(
+            effort.disturbed_rounds, effort.outside_s, disturbed.disturbances(effort.strangers_part)
+        ),
+        "crowd": lambda: crowd.table(effort.open_jobs),
+    }
+    for part in parts:
+        if part in measured and not serve_process.is_installed():
+            progress(f"markers: {part} needs tallymark[serve], and is left out")
+        elif part in measured:
+            progress(f"markers: tallymark serve, {part}")
+            yield measured[part]()
 
 
 def measure_hudi(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:

@@ -20,7 +20,7 @@ BYTE_S = 1.0
 """Time between two bytes of a slow client."""
 
 BUSY_S = 0.5
-"""Time between two requests of a client that sends large ones: 20 of them send 40 requests per second."""
+"""Time until a client whose connection has ended connects again."""
 
 OPENED_AT_ONCE = 100
 """Connections that are being opened at a time: fewer than a service takes of clients that have sent nothing yet."""

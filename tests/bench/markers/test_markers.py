@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
-from tallymark.bench.markers import commits, outside, pace_cost, question, recovery, throughput
+from tallymark.bench.markers import commits, crowd, disturbed, outside, pace_cost, question, recovery, throughput
 from tests.support.jars import java
 
 TINY = question.Effort(
@@ -135,6 +135,19 @@ def test_an_ack_outside_of_the_driver_follows_a_read():
     disk, stand_in = outside.table(rounds=1, length_s=1.0, loads=outside.LOADS[:1]).rows
     assert disk.outside_per_s > 0
     assert stand_in.ratio > 1.3, "a read takes as long as a put"
+
+
+def test_a_job_gets_its_acks_beside_other_clients():
+    tried = disturbed.disturbances(0.02)
+    assert [each.kind for each in tried] == ["idle", "slow", "large", "waiting"]
+    rows = disturbed.table(rounds=1, length_s=0.5, tried=tried).rows
+    assert all(row.acks > 0 for row in rows)
+
+
+def test_a_service_with_too_little_memory_loses_no_marker():
+    rows = crowd.table(crowd.Crowd(tables=2, jobs=6, markers=5)).rows
+    assert [(row.markers, row.missing) for row in rows] == [(60, 0), (60, 0)]
+    assert all(row.before > 0 for row in rows)
 
 
 @pytest.mark.anyio
