@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from pyspark.sql import SparkSession
 
-from tallymark.engine.serve.hudi_options import hudi_options
+import tallymark
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 TABLE = {
@@ -53,7 +53,7 @@ def main(folder: str) -> None:
     spark = builder.config("spark.serializer", "org.apache.spark.serializer.KryoSerializer").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")  # Hudi logs each attempt to reach the service
     flights = spark.range(12_000, numPartitions=10).selectExpr("id AS flight", "concat('month ', id % 12 + 1) AS month")
-    writer = flights.write.format("hudi").options(**hudi_options("127.0.0.1", port), **TABLE).mode("append")
+    writer = flights.write.format("hudi").options(**tallymark.hudi.options("127.0.0.1", port), **TABLE).mode("append")
     with ThreadPoolExecutor() as threads:
         job = threads.submit(writer.save, str(table))
         while not (acked := markers(port, table)) and not job.done():

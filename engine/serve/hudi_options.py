@@ -13,7 +13,10 @@ RETRIED = (
 
 
 def hudi_options(host: str, port: int) -> dict[str, str]:
-    """Return the options of a write. Its retries outlast 120 s without the service."""
+    """Return the options of a write of Hudi whose markers a ``tallymark serve`` takes that listens there.
+
+    Its retries outlast 120 s without the service.
+    """
     view = "hoodie.filesystem.view"
     return {
         "hoodie.write.markers.type": "TIMELINE_SERVER_BASED",

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.spark.hudi_jobs import Failed, Model, Service
+from tests.spark.hudi.jobs import Failed, Model, Service
 
 UNFINISHED = r"\.hoodie/\.temp/(\.unfinished/[0-9a-f]*)?"
 """Objects that a service was putting when it was killed, on a local disk, and their folders."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from tallymark.bench.hadoop_aws import CONNECTORS
-from tests.spark.hudi_jobs import (
+from tests.spark.hudi.jobs import (
     MARKS,
     Hudi,
     Model,
@@ -18,7 +18,7 @@ from tests.spark.hudi_jobs import (
     served,
     settings_of_the_guide,
 )
-from tests.spark.hudi_storage import Stored, check_a_failed_job_leaves_nothing, write_while_the_service_is_killed
+from tests.spark.hudi.storage import Stored, check_a_failed_job_leaves_nothing, write_while_the_service_is_killed
 from tests.support.jars import jars
 from tests.support.services.s3_server import ENVIRONMENT, REGION, S3Server
 

@@ -41,7 +41,7 @@ class Failed(Exception):
 
 
 class Hudi:
-    """Hudi's own writers, in a process with a Spark (``hudi_program``)."""
+    """Hudi's own writers, in a process with a Spark (``program``)."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -63,7 +63,7 @@ class Hudi:
 def hudi_writers(folder: Path, *, more_jars: Sequence[Path] = (), **conf: str) -> Iterator[Hudi]:
     paths = ",".join(map(str, [*jars(HUDI_JARS), *more_jars]))
     settings = {"spark.jars": paths, "spark.driver.extraJavaOptions": QUICK_START, **conf}
-    command = [sys.executable, "-W", "ignore", "-m", "tests.spark.hudi_program"]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.spark.hudi.program"]
     with (folder / "spark.log").open("w") as log:
         process = subprocess.Popen(
             [*command, *(f"{name}={value}" for name, value in settings.items())],

@@ -4,7 +4,7 @@ import re
 
 from tallymark.bench.peers.timeline_server import HUDI_JARS
 from tests.examples.test_examples import run
-from tests.spark.hudi_jobs import MARKS
+from tests.spark.hudi.jobs import MARKS
 from tests.support.jars import jars, java
 
 pytestmark = MARKS

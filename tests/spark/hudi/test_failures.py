@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.hudi_jobs import (
+from tests.spark.hudi.jobs import (
     MARKS,
     Failed,
     Hudi,
@@ -16,7 +16,7 @@ from tests.spark.hudi_jobs import (
     served,
     settings_of_the_guide,
 )
-from tests.spark.hudi_storage import (
+from tests.spark.hudi.storage import (
     Disk,
     Spy,
     check_a_failed_job_leaves_nothing,

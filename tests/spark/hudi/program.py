@@ -1,6 +1,6 @@
 """Hudi's own writers in a process that does what it reads from standard input: a line per command and per answer.
 
-``python -m tests.spark.hudi_program KEY=VALUE...``, with settings of the session. To start a Spark takes longer than
+``python -m tests.spark.hudi.program KEY=VALUE...``, with settings of the session. To start a Spark takes longer than
 most commands do.
 """
 

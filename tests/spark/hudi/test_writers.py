@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tallymark.bench.peers.timeline_server import timeline_server
-from tests.spark.hudi_jobs import (
+from tests.spark.hudi.jobs import (
     MARKS,
     Failed,
     Hudi,
@@ -22,7 +22,7 @@ from tests.spark.hudi_jobs import (
     served,
     settings_of_the_guide,
 )
-from tests.spark.hudi_storage import Disk
+from tests.spark.hudi.storage import Disk
 from tests.support.ports import free_port
 
 pytestmark = MARKS
