@@ -125,12 +125,12 @@ def _silent() -> Iterator[str]:
 
 
 def _config(folder: Path, endpoint: str) -> str:
-    """Write a configuration with the root that hangs, and room for the idle connections; return its path."""
+    """Write a configuration with the root that hangs, and most connections for idle ones; return its path."""
     provider = f"{credentials.__module__}:{credentials.__name__}"
     file = folder / "serve.toml"
     file.write_text(
         f'[[roots]]\nurl = "{HUNG}"\nstorage = {{endpoint = "{endpoint}", credentials = "{provider}"}}\n'
-        "[[hudi]]\nconnection_count = 12000\n"
+        "[jobs]\nconnection_count = 200\ndriver_count = 50\n[[hudi]]\nconnection_count = 12000\n"
     )
     return str(file)
 
