@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from anyio.abc import TaskGroup
 
-from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, TableReplaced
+from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable, TableReplaced
 from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
 from tallymark.engine.rpc.handshake import of_job_name
@@ -58,7 +58,17 @@ class JobTables(Handler):
         table = self._tables.get(place)
         if table.is_idle and table.entries > ENTRIES_MAX:  # it is opened again at a checkpoint
             self._tables.drop(table)
-        return await self._on_table(place, lambda table: table.look_up(instant, position, log_hash))
+        block_of = await self._on_table(place, lambda table: table.look_up(instant, position, log_hash))
+
+        async def block(partition: str) -> bytes:
+            nonlocal block_of
+            try:
+                return await block_of(partition)
+            except Closed:  # the memory of the table was needed since the last block
+                block_of = await self.look_up(job, position, log_hash)
+                return await block_of(partition)
+
+        return block
 
     async def _on_table(self, place: str, act: Callable[[JobTable], Awaitable[T]]) -> T:
         table = self._tables.get(place)

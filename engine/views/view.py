@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import CorruptObject, InvalidRequest
+from tallymark.engine.errors import Closed, CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
@@ -69,6 +69,7 @@ class View:
         self._removals: deque[tuple[int, str]] = deque()
         """In the log's order, above the floor: which partitions have rows to purge once the floor rises."""
         self._entries = self._loaded = self._rebuilt = 0
+        self._is_closed = False
 
     @property
     def head(self) -> int:
@@ -136,8 +137,10 @@ class View:
 
         Raises:
             FullStore: there is no room for it. The next call may find some.
+            Closed: the view was closed.
         """
         while True:
+            self._check_open()
             try:
                 rows = self._store.rows(partition)
                 if rows is not None or partition not in self._states:
@@ -150,6 +153,7 @@ class View:
 
     def cached_block(self, partition: str) -> bytes | None:
         """Return ``block`` if nothing has to be read from the base for it, otherwise None."""
+        self._check_open()
         try:
             rows = self._store.rows(partition)
         except DamagedStore as damage:
@@ -179,7 +183,14 @@ class View:
             self._unread[partition] = [change for change in changes if change.position > base.position]
 
     def close(self) -> None:
+        """Release memory and local files. Later queries for blocks raise Closed."""
+        self._is_closed = True
         self._store.close()
+
+    def _check_open(self) -> None:
+        """Raise Closed if the view was closed: what it has released would be missing from its answers."""
+        if self._is_closed:
+            raise Closed("the view was closed")
 
     def _apply(self, position: int, entry: LogEntry) -> None:
         self._entries += 1
@@ -213,6 +224,7 @@ class View:
         """Load a partition, and those that are read with it."""
         base = self._base
         blocks = dict(await base.blocks(partition)) if partition in base.partitions else {partition: b""}
+        self._check_open()
         if base is not self._base:
             return  # what came between the two bases may be forgotten: callers read the later one
         for found, block in blocks.items():

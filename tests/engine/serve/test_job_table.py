@@ -17,7 +17,9 @@ from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.handshake import ServiceAddress, job_name
 from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.serve.job_table import JobTable
+from tallymark.engine.serve.job_tables import JobTables
 from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
+from tallymark.engine.serve.roots import Root, Roots
 from tallymark.engine.settings import MarkerSettings, SharedServiceSettings, ViewSettings
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.views.block import unpack_rows
@@ -192,6 +194,38 @@ async def test_lookups_are_answered_as_of_the_position_of_each_job(store):
             assert found == {early.instant: 3, late.instant: 5}
             with pytest.raises(InvalidRequest, match="one of another log"):
                 await service.look_up(early.instant, early.ticket.base, "another")
+
+
+class OneTable(Roots):
+    """All jobs are of one table."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__([Root("/one")])
+        self._backend = backend
+
+    def open(self, place: str, *, scratch: str | None = None) -> Backend:
+        return self._backend
+
+
+@pytest.mark.parametrize("kind", ["memory", "spillable"])
+@on_both_loops
+async def test_blocks_are_right_though_the_table_was_released_since_the_lookup(store, tmp_path, kind):
+    """Memory may be needed between the lookup and its blocks, which may be many."""
+    await committed(store.backend, months={1: 2, 2: 1})
+    views = ViewSettings(store=kind, memory_bytes=1, folder=str(tmp_path))
+    async with anyio.create_task_group() as tasks, shared_job(store.backend) as job:
+        tables = JobTables(OneTable(store.backend), tasks, MARKERS, views, Memory(DEFAULT_BYTES))
+        named = job_name(job.instant, "/one")
+        block_of = await tables.look_up(named, job.ticket.base, job.ticket.base_hash)
+        first = await block_of("month=1")
+        for _ in range(2):
+            tables.close()
+            assert await block_of("month=1") == first
+        tables.close()
+        assert [row.file.rows for row in unpack_rows(await block_of("month=2"), "month=2")] == [1]
+        tables.close()
+        tasks.cancel_scope.cancel()
+    assert list(tmp_path.iterdir()) == []
 
 
 @on_virtual_time

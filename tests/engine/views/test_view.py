@@ -9,7 +9,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.errors import CorruptObject, InvalidRequest
+from tallymark.engine.errors import Closed, CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.base import PartitionState
@@ -216,6 +216,24 @@ async def test_removed_files_are_told_whole_or_refused_when_the_floor_rises_mean
 
     await asked_before(lambda: view.sync(history_of((*REPLACED, commit(4)))), ask)
     assert view.floor == 2
+
+
+@on_virtual_time
+async def test_a_closed_view_answers_nothing_also_while_it_reads():
+    """What it has released would be missing from its answers, as if there were no such files."""
+    store = MemoryStore()
+    view = View(store, base=SlowBase(*REPLACED[:1]))
+    view.sync(history_of(REPLACED))
+
+    async def query() -> None:
+        with pytest.raises(Closed):
+            await view.at(3).files("month=1")
+
+    await asked_before(view.close, query)
+    assert not store.partitions()
+    await query()
+    with pytest.raises(Closed):
+        view.at(3).cached_block("month=1")
 
 
 @on_virtual_time
