@@ -18,7 +18,7 @@ SLOW_FIXTURES = frozenset({"dfs", "gcs"})
 """Servers that the fast tier does not start: the S3 store stands for all."""
 
 SLOW_FOLDERS = ("bench", "connect", "hive", "spark", "system")
-"""Folders of which the fast tier runs what is marked ``smoke``."""
+"""Folders of which, as of tests with a Spark, the fast tier runs what is marked ``smoke``."""
 
 _TESTS = Path(__file__).parent
 
@@ -46,7 +46,8 @@ def _runs(tier: str, item: pytest.Item) -> bool:
 def _is_slow(item: pytest.Item) -> bool:
     if item.get_closest_marker("slow") is not None or _loop_of(item) == "asyncio":
         return True
-    if any(item.path.is_relative_to(_TESTS / folder) for folder in SLOW_FOLDERS):
+    is_slow = any(item.path.is_relative_to(_TESTS / folder) for folder in SLOW_FOLDERS)
+    if is_slow or item.get_closest_marker("spark") is not None:
         return item.get_closest_marker("smoke") is None
     return not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
