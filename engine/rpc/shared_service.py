@@ -37,14 +37,16 @@ def _request(settings: SharedServiceSettings, url: str, instant: str) -> Service
     while True:
         try:
             response, body = _answer(settings, url, instant, context, until - time.monotonic())
-            pause_s = _pause_s(response)
-            if pause_s is None or time.monotonic() + pause_s >= until:
-                return _address(settings, response.status, body, certificates)
         except ServiceUnavailable as error:  # it may be starting
             pause_s = RETRY_PAUSE_S
             is_final = isinstance(error.__cause__, ssl.SSLCertVerificationError)
             if is_final or time.monotonic() + pause_s >= until:
                 raise
+        else:
+            requested_s = _pause_s(response)
+            if requested_s is None or time.monotonic() + requested_s >= until:
+                return _address(settings, response.status, body, certificates)
+            pause_s = requested_s
         time.sleep(pause_s)  # noqa: TID251  # in a worker thread
 
 
@@ -109,14 +111,14 @@ def _address(settings: SharedServiceSettings, status: int, body: bytes, certific
             str(host), int(found["port"]), bytes.fromhex(found["key"]), str(found["job"]), certificates
         )
     except (ValueError, TypeError, KeyError) as error:
-        raise ServiceUnavailable(f"what listens at {settings.url} is not 'tallymark serve': {text}") from error
+        raise ServiceUnavailable(f"what listens at {settings.url} is not 'tallymark serve'") from error
 
 
 def _check_protocol(settings: SharedServiceSettings, found: dict[str, object]) -> None:
     """Raise ServiceUnavailable if tasks of this release could not use the service: their job does without it."""
-    protocols = found["protocols"]
+    protocols = found.get("protocols")
     if not isinstance(protocols, list) or PROTOCOL not in protocols:
         raise ServiceUnavailable(
-            f"the service at {settings.url} runs tallymark {found['release']}, which serves protocols {protocols}, and "
-            f"this is tallymark {RELEASE} with protocol {PROTOCOL}; a service serves the two releases before its own"
+            f"the service at {settings.url} is of tallymark {found.get('release')} and serves protocols {protocols}, "
+            f"and this is {RELEASE} with protocol {PROTOCOL}; a service serves the two releases before its own"
         )

@@ -116,6 +116,7 @@ async def test_a_service_that_does_not_see_the_table_leaves_its_tasks_to_themsel
 
 @on_both_loops
 async def test_a_job_does_without_a_service_that_no_longer_serves_its_protocol(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", "tallymark.audit")
     monkeypatch.setattr(job_routes, "PROTOCOLS", (PROTOCOL + 1, PROTOCOL + 2))
     async with serving(tmp_path) as service:
         table = tallymark.open_table(tmp_path / "t")
@@ -123,6 +124,7 @@ async def test_a_job_does_without_a_service_that_no_longer_serves_its_protocol(t
             result = await job.commit([await write_task(job, 0)])
     assert (result.rows, result.direct_markers) == (3, 1)
     assert f"serves protocols [{PROTOCOL + 1}, {PROTOCOL + 2}]" in caplog.text
+    assert caplog.text.count("audit.answered") == 1, "its answer is final"
 
 
 @on_both_loops
@@ -311,9 +313,16 @@ async def test_what_is_no_service_is_named(tmp_path):
     async def answer(stream: anyio.abc.SocketStream) -> None:
         async with stream:
             await stream.receive()
-            await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            body = bodies.pop()
+            await stream.send(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
 
+    key = json.dumps({"job": "a", "host": "b", "port": 1, "key": "ab" * 32})
+    bodies = [key, "hello"]
     async with listener, background_tasks() as tasks:
         tasks.start_soon(listener.serve, answer)
-        with pytest.raises(ServiceUnavailable, match="is not 'tallymark serve': hello"):
-            await shared_address(SharedServiceSettings(url=f"http://127.0.0.1:{port}", wait_s=0.5), "/t", INSTANT)
+        service = SharedServiceSettings(url=f"http://127.0.0.1:{port}", wait_s=30.0)
+        with pytest.raises(ServiceUnavailable, match="is not 'tallymark serve'"):
+            await shared_address(service, "/t", INSTANT)
+        with pytest.raises(ServiceUnavailable, match="serves protocols None") as raised:
+            await shared_address(service, "/t", INSTANT)
+        assert "abab" not in str(raised.value)
