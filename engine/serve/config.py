@@ -23,13 +23,14 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.serve.roots import Root, Roots
+from tallymark.engine.serve.roots import Root, Roots, place_of
 from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, ServeSettings
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 
@@ -120,9 +121,10 @@ class _Reader:
         self._check_names("", found, SECTIONS)
         jobs = self._table(found, "jobs") | jobs
         secret = jobs.pop("secret", None)
-        given = {root.url for root in roots}
+        if not isinstance(secret, str | None):
+            self._problems.append(f"[jobs] secret={secret!r} is not the path of a file")
         own = [root for entry in self._tables(found, "roots") if (root := self._root(entry)) is not None]
-        roots += [root for root in own if root.url not in given]
+        roots = self._merged(own, roots)
         settings = self._made("jobs", JobServiceSettings, jobs)
         process = self._made("service", ServeSettings, self._table(found, "service") | service)
         markers = self._made("markers", MarkerSettings, self._table(found, "markers"))
@@ -130,6 +132,12 @@ class _Reader:
         served = self._attempt("roots", lambda: Roots(roots))
         listeners = self._tables(found, "hudi") if "hudi" in found else [{}]
         hudis = [self._hudi(roots, entry | hudi) for entry in listeners] if served is not None else []
+        if hudi and not listeners:
+            self._problems.append("hudi = [] means no listener for Hudi, and an option of the command line is for one")
+        if settings is not None:
+            ports = [settings.port, settings.task_port, *(each.settings.port for each in hudis if each is not None)]
+            twice = sorted({port for port in ports if port and ports.count(port) > 1})
+            self._problems += [f"port {port} is of two listeners" for port in twice]
         if self._problems or served is None or process is None or settings is None or markers is None or views is None:
             raise ConfigErrors(self._path, self._problems)
         return ServeConfig(
@@ -141,6 +149,18 @@ class _Reader:
             markers=markers,
             views=views,
         )
+
+    def _merged(self, own: Sequence[Root], given: Sequence[Root]) -> list[Root]:
+        """Return the roots of the file with those of the command line, whose options count where there are any."""
+        places: dict[str, Root] = {}
+        for root in (*own, *given):
+            try:
+                place = place_of(root.url)
+            except InvalidRequest:
+                place = root.url  # ``Roots`` reports it
+            is_plain = root.options in (None, StorageOptions())
+            places[place] = places[place] if is_plain and place in places else root
+        return list(places.values())
 
     def _root(self, entry: dict[str, Any]) -> Root | None:
         self._check_names("roots", entry, ("url", "storage"))
@@ -162,9 +182,10 @@ class _Reader:
         if isinstance(entry.get("networks"), list):
             entry["networks"] = tuple(entry["networks"])
         settings = self._made("hudi", HudiServiceSettings, entry)
-        chosen = [root for root in roots if named is None or root.url in named]
-        for url in sorted({*(named or ())} - {root.url for root in roots}):
-            self._problems.append(f"[[hudi]] roots: {url!r} is none of the roots")
+        places = {place: url for url in named or () if (place := self._attempt("hudi", partial(place_of, url)))}
+        chosen = [root for root in roots if named is None or place_of(root.url) in places]
+        for place in sorted({*places} - {place_of(root.url) for root in roots}):
+            self._problems.append(f"[[hudi]] roots: {places[place]!r} is none of the roots")
         own = self._attempt("hudi", lambda: Roots(chosen))
         return None if settings is None or own is None else HudiListener(settings=settings, roots=own)
 

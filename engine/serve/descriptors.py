@@ -1,6 +1,7 @@
 """Descriptors that the process may open: as many as the system allows it, half of them for connections."""
 
 import resource
+from contextlib import suppress
 from dataclasses import replace
 
 from tallymark.backends.events import EventLog
@@ -18,8 +19,9 @@ def raise_descriptor_limit() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        return wanted
+        with suppress(ValueError, OSError):  # a container may forbid what the limit allows
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return wanted
     return soft
 
 

@@ -10,6 +10,7 @@ import anyio
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.config import ServeConfig
 from tallymark.engine.serve.hudi_service import serve_hudi
@@ -63,6 +64,7 @@ def check_files(config: ServeConfig) -> list[str]:
         lambda: jobs.tls_cert and jobs.tls_key and ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key)),
         lambda: jobs.tokens and TokenFile(Path(jobs.tokens)),
         lambda: config.secret and config.secret.exists() and read_or_create(config.secret),
+        lambda: config.service.audit_log and _check_folder(Path(config.service.audit_log)),
     )
     for check in checks:
         try:
@@ -70,3 +72,9 @@ def check_files(config: ServeConfig) -> list[str]:
         except TallymarkError as error:
             problems.append(str(error))
     return problems
+
+
+def _check_folder(file: Path) -> bool:
+    if not file.parent.is_dir():
+        raise InvalidRequest(f"setting audit_log={str(file)!r}: there is no folder {file.parent}")
+    return True

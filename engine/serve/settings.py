@@ -83,6 +83,9 @@ class JobServiceSettings:
 
     def __post_init__(self) -> None:
         check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        for name in ("advertised_host", "tls_cert", "tls_key", "tokens"):
+            value = getattr(self, name)
+            check(value is None or (isinstance(value, str) and bool(value)), name, value, "is a text")
         check((self.tls_cert is None) == (self.tls_key is None), "tls_key", self.tls_key, "is given where tls_cert is")
         check(
             is_loopback(self.host) or (self.tls_cert is not None and self.tokens is not None),

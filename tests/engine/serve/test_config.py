@@ -75,7 +75,17 @@ def test_the_command_line_adds_roots_and_counts_before_the_file(tmp_path):
 
 
 def test_there_can_be_no_listener_for_hudi(tmp_path):
-    assert load_config(written(tmp_path, 'hudi = []\n[[roots]]\nurl = "/data"')).hudi == ()
+    file = written(tmp_path, 'hudi = []\n[[roots]]\nurl = "/data"')
+    assert load_config(file).hudi == ()
+    with pytest.raises(ConfigErrors, match="an option of the command line is for one"):
+        load_config(file, hudi={"port": 5})
+
+
+def test_of_one_place_in_two_forms_the_command_lines_options_count_if_it_has_any(tmp_path):
+    file = written(tmp_path, '[[roots]]\nurl = "s3a://lake/sales"\nstorage = {region = "eu-west-1"}')
+    for options, region in ((StorageOptions(region="mine"), "mine"), (StorageOptions(), "eu-west-1")):
+        roots = load_config(file, roots=[Root("s3://lake/sales/", options)]).roots
+        assert (roots.places, roots._options["s3://lake/sales"]) == (["s3://lake/sales"], StorageOptions(region=region))
 
 
 def test_all_listeners_share_half_of_the_descriptors(tmp_path, caplog):
@@ -115,6 +125,10 @@ def test_without_a_file_the_command_line_is_enough():
         ('[[roots]]\nurl = "/a"\n[[hudi]]\nroots = ["/b"]', ["'/b' is none of the roots", "no root is given"]),
         ('[[roots]]\nurl = "/a"\n[[hudi]]\nroots = 5', ["roots is not a list of texts"]),
         ('[[roots]]\nurl = "/a"\n[[hudi]]\nhost = "0.0.0.0"', ["unless networks says who is served"]),
+        ('[[roots]]\nurl = "/a"\n[jobs]\ntokens = 5', ["setting tokens=5: tokens is a text"]),
+        ('[[roots]]\nurl = "/a"\n[jobs]\nsecret = 5', ["secret=5 is not the path of a file"]),
+        ('[[roots]]\nurl = "/a"\n[jobs]\nport = 26756', ["port 26756 is of two listeners"]),
+        ('[[roots]]\nurl = "/a"\n[[hudi]]\n[[hudi]]', ["port 26754 is of two listeners"]),
     ],
 )
 def test_everything_that_is_wrong_is_named_at_once(tmp_path, text, problems):
