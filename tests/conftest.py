@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def kept_loggers() -> Iterator[None]:
     """Restore the loggers that ``configure_logs`` changes."""
-    root, audit = logging.getLogger(), logging.getLogger("tallymark.audit")
-    before = root.handlers[:], root.level, audit.handlers[:], audit.propagate, audit.level
+    loggers = [logging.getLogger(name) for name in (None, "tallymark", "tallymark.audit")]
+    before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
     yield
-    root.handlers[:], root.level, audit.handlers[:], audit.propagate, audit.level = before
+    for logger, (handlers, level, propagates) in zip(loggers, before, strict=True):
+        logger.handlers[:], logger.level, logger.propagate = handlers, level, propagates

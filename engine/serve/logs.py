@@ -35,11 +35,22 @@ def request_id(given: str) -> Iterator[str]:
         _request.reset(token)
 
 
+@contextmanager
+def no_request() -> Iterator[None]:
+    """Start tasks in the block that belong to no request."""
+    token = _request.set(None)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
 def configure_logs(settings: ServeSettings) -> None:
     """Send the log lines of this process where the settings state.
 
     Raises InvalidRequest if the file of the audit log cannot be opened.
     """
+    level = settings.log_level.upper()
     handlers: dict[str, object] = {"shown": {"class": "logging.StreamHandler", "formatter": "lines"}}
     audit: dict[str, object] = {"level": "INFO"}
     if settings.audit_log is not None:
@@ -53,8 +64,9 @@ def configure_logs(settings: ServeSettings) -> None:
                 "disable_existing_loggers": False,
                 "formatters": {"lines": {"()": _Json if settings.log_format == "json" else _Text}},
                 "handlers": handlers,
-                "loggers": {AUDIT: audit},
-                "root": {"level": settings.log_level.upper(), "handlers": ["shown"]},
+                "loggers": {"tallymark": {"level": level}, AUDIT: audit},
+                # Libraries log more than their users expect at lower levels: credentials, for one.
+                "root": {"level": "INFO" if level == "DEBUG" else level, "handlers": ["shown"]},
             }
         )
     except ValueError as error:

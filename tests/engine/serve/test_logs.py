@@ -7,7 +7,7 @@ import pytest
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.serve.logs import AUDIT, configure_logs, request_id
+from tallymark.engine.serve.logs import AUDIT, configure_logs, no_request, request_id
 from tallymark.engine.serve.settings import ServeSettings
 
 pytestmark = pytest.mark.usefixtures("kept_loggers")
@@ -21,14 +21,17 @@ def test_a_line_has_the_event_its_fields_and_the_request(capsys):
         logging.getLogger("other").warning("plain %s", 5)
         with request_id("mine-7"):
             events.warning("thing.failed")
+            with no_request():
+                events.warning("thing.shared")
         try:
             raise ValueError("x")
         except ValueError:
             events.fault("thing.broke")
     events.debug("thing.unseen")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line.pop("time")[-6:] for line in lines] == ["+00:00"] * 4
-    first, second, third, fourth = lines
+    assert [line.pop("time")[-6:] for line in lines] == ["+00:00"] * 5
+    first, second, third, shared, fourth = lines
+    assert "request" not in shared
     assert first == {
         "level": "info",
         "logger": "tallymark.x",
