@@ -56,7 +56,7 @@ def _differs_in_full(item: pytest.Item) -> bool:
     """Return whether a test that the fast tier has run draws more examples, or alone covers what it runs: one on trio
     has a twin on asyncio.
     """
-    draws = is_hypothesis_test(getattr(item, "obj", None))
+    draws = is_hypothesis_test(getattr(item, "obj", None)) or item.get_closest_marker("draws") is not None
     return draws or (item.get_closest_marker("no_cover") is None and _loop_of(item) is None)
 
 

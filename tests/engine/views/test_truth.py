@@ -54,6 +54,7 @@ EXAMPLES = {"memory": 150, "spillable": 60, "spillable, none in memory": 30, "ke
 """Of each store: to open RocksDB anew after each step takes its time."""
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_views_are_the_truth_at_every_retained_position(kind, tmp_path):
     @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=[HealthCheck.too_slow])
