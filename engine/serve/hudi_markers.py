@@ -47,13 +47,16 @@ class HudiMarkers:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request waits."""
-        return self._users.is_idle
+        """Whether no request waits, and no instant is served."""
+        return self._users.is_idle and self._instants.is_empty
 
     @property
     def memory_bytes(self) -> int:
         """Estimate of what it uses, without its instants."""
         return TABLE_BYTES
+
+    def release(self) -> None:
+        """Do nothing: all that can be read again is of instants."""
 
     def close(self) -> None:
         """End what waits as Closed."""
@@ -105,8 +108,9 @@ class HudiMarkers:
             await hudi_properties(self._backend)
             served = self._instants.find(instant)
             if served is not None:
-                served.directory.seal()
-                await served.directory.drained()
+                with served.users.one():
+                    served.directory.seal()
+                    await served.directory.drained()
                 self._instants.forget(served)
             return await self._delete(instant)
 

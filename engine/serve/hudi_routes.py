@@ -10,13 +10,16 @@ from http.client import HTTPConnection, HTTPException
 
 import anyio.to_thread
 
-from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.errors import InvalidRequest, Overloaded
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
 from tallymark.engine.serve.http_service import Parameters, answered, given_one, json_response
 from tallymark.engine.serve.hudi_markers import HudiMarkers
 from tallymark.engine.serve.hudi_tables import HudiTables
 
 FOLDER = "/v1/hoodie/marker/"
+
+OVERLOADED_S = 120.0
+"""Time in which a request waits for a limit of the service, instead of an error."""
 
 VIEWS_MAX = 64
 """Requests that are passed on at once; further ones wait. Hudi's own server answers with as many threads by default."""
@@ -41,9 +44,19 @@ class HudiRoutes:
         route = _ROUTES.get((request.method, request.path.removeprefix(FOLDER)))
         if route is None:
             return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
-        given = request.parameters()
-        markers, instant = self._tables.find(given_one(given, "markerdirpath"))
-        return json_response(await route(markers, instant, given))
+        return json_response(await self._patiently(route, request.parameters()))
+
+    async def _patiently(self, route: "_Route", given: Parameters) -> object:
+        """Act as soon as there is room: Hudi's client fails its task at any error status, and waits for 300 s."""
+        until = anyio.current_time() + OVERLOADED_S
+        while True:
+            try:
+                markers, instant = self._tables.find(given_one(given, "markerdirpath"))
+                return await route(markers, instant, given)
+            except Overloaded as error:
+                if anyio.current_time() + error.retry_after_s > until:
+                    raise
+                await anyio.sleep(error.retry_after_s)
 
     async def _other(self, request: HttpRequest) -> HttpResponse:
         if self._views is None:
@@ -86,7 +99,9 @@ async def _create(markers: HudiMarkers, instant: str, given: Parameters) -> bool
     return True
 
 
-_ROUTES: Mapping[tuple[str, str], Callable[[HudiMarkers, str, Parameters], Awaitable[object]]] = {
+_Route = Callable[[HudiMarkers, str, Parameters], Awaitable[object]]
+
+_ROUTES: Mapping[tuple[str, str], _Route] = {
     ("POST", "create"): _create,
     ("POST", "dir/delete"): lambda markers, instant, _: markers.delete(instant),
     ("GET", "dir/exists"): lambda markers, instant, _: markers.exists(instant),

@@ -47,18 +47,15 @@ class JobTable:
     def __init__(self, backend: Backend, engine: MarkerEngine, views: ViewSettings, memory: Memory) -> None:
         self._backend = backend
         self._engine = engine
-        self._handle = TableHandle(backend, CommitSettings(), LeaseSettings(), view_settings=views, lasts=True)
-        self._properties = Lazy(self._identify)
+        self._view_settings = views
+        self._read_again()
         self._instants = ServedInstants(engine, memory, self._serve)
-        self._views: OrderedDict[str, ServedView] = OrderedDict()
-        """By instant, the least recently used first."""
         self._users = Users()
-        self._log_bytes = _LogBytes(self._handle.log)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request waits."""
-        return self._users.is_idle
+        """Whether no request waits, and no instant is served."""
+        return self._users.is_idle and self._instants.is_empty
 
     @property
     def memory_bytes(self) -> int:
@@ -67,9 +64,25 @@ class JobTable:
 
     @property
     def entries(self) -> int:
-        """Entries of the log that are in memory, with the files that they name."""
-        history = self._handle.log.history
-        return history.head - history.base
+        """Entries of the log that were added since it was first read here, and are in memory."""
+        return 0 if self._first_head is None else self._handle.log.history.head - self._first_head
+
+    def release(self) -> None:
+        """Release log and views, unless a request waits. Blocks that are requested of them raise Closed."""
+        if self._users.is_idle:
+            self._handle.close()
+            self._read_again()
+
+    def _read_again(self) -> None:
+        """Start without anything of the log, which the next request reads from a checkpoint on."""
+        self._handle = TableHandle(
+            self._backend, CommitSettings(), LeaseSettings(), view_settings=self._view_settings, lasts=True
+        )
+        self._properties = Lazy(self._identify)
+        self._log_bytes = _LogBytes(self._handle.log)
+        self._first_head: int | None = None
+        self._views: OrderedDict[str, ServedView] = OrderedDict()
+        """By instant, the least recently used first."""
 
     def close(self) -> None:
         """End what waits as Closed, and release the memory and local files of the views."""
@@ -88,14 +101,19 @@ class JobTable:
         """Return as ``Handler.look_up``. Raises what ``ServedView.look_up`` does, and UnsupportedTable."""
         with self._users.one():
             properties = await self._properties.get()
-            return await self._view(instant, properties).look_up(position, log_hash)
+            block_of = await self._view(instant, properties).look_up(position, log_hash)
+            if self._first_head is None:
+                self._first_head = self._handle.log.history.head
+            return block_of
 
     def cached_blocks(
         self, instant: str, position: int, log_hash: str, partitions: Sequence[str]
     ) -> Sequence[bytes] | None:
         """Return as ``Handler.cached_blocks``."""
-        view = self._views.get(instant)
-        return None if view is None else view.cached_blocks(position, log_hash, partitions)
+        if instant not in self._views:
+            return None
+        self._views.move_to_end(instant)
+        return self._views[instant].cached_blocks(position, log_hash, partitions)
 
     def _view(self, instant: str, properties: TableProperties) -> ServedView:
         if instant not in self._views:

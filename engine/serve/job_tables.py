@@ -18,8 +18,8 @@ from tallymark.engine.settings import MarkerSettings, ViewSettings
 T = TypeVar("T")
 
 ENTRIES_MAX = 1000
-"""Entries of a table's log that are read on before the table is opened again, at a checkpoint: writers leave one every
-64 entries.
+"""Entries of a table's log that are in memory before it is read again, from a checkpoint on: writers leave one every 64
+entries.
 """
 
 
@@ -54,21 +54,24 @@ class JobTables(Handler):
         return None if table is None else table.cached_blocks(instant, position, log_hash, partitions)
 
     async def look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
-        instant, place = of_job_name(job)
-        table = self._tables.get(place)
-        if table.is_idle and table.entries > ENTRIES_MAX:  # it is opened again at a checkpoint
-            self._tables.drop(table)
-        block_of = await self._on_table(place, lambda table: table.look_up(instant, position, log_hash))
+        block_of = await self._look_up(job, position, log_hash)
 
         async def block(partition: str) -> bytes:
             nonlocal block_of
             try:
                 return await block_of(partition)
             except Closed:  # the memory of the table was needed since the last block
-                block_of = await self.look_up(job, position, log_hash)
+                block_of = await self._look_up(job, position, log_hash)
                 return await block_of(partition)
 
         return block
+
+    async def _look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
+        instant, place = of_job_name(job)
+        table = self._tables.get(place)
+        if table.entries > ENTRIES_MAX:
+            table.release()
+        return await self._on_table(place, lambda table: table.look_up(instant, position, log_hash))
 
     async def _on_table(self, place: str, act: Callable[[JobTable], Awaitable[T]]) -> T:
         table = self._tables.get(place)

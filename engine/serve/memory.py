@@ -1,9 +1,13 @@
 """Memory of a service: what it has of tables and instants, of which the least recently used is released first.
 
+Instants that were used a short time ago are not released: to serve one again takes one of its 1,024 incarnations
+(``segment``), and its markers are read again. While such instants need all of the memory, no others are opened.
+
 Sizes are estimates, from constants that ``tests/engine/serve/test_memory.py`` compares with what Python allocates.
 Everything released is read again from storage on the next request.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +35,11 @@ ENTRY_BYTES = 2048
 FILE_BYTES = 1024
 """Of a file that an entry adds or removes, in the entry and in the changes that no query has read yet."""
 
+RECENT_S = 60.0
+"""Time after its last request in which an instant is not released: an instant of a day is served again at most once per
+minute and a half.
+"""
+
 CHECK_S = 1.0
 """Time between two sums over everything: of 1,000 instants one takes a millisecond."""
 
@@ -46,10 +55,15 @@ class Users:
 
     def __init__(self) -> None:
         self._count = 0
+        self._last = -math.inf
 
     @property
     def is_idle(self) -> bool:
         return not self._count
+
+    def idle_s(self) -> float:
+        """Return the seconds since the last of them has ended."""
+        return anyio.current_time() - self._last
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -58,23 +72,25 @@ class Users:
             yield
         finally:
             self._count -= 1
+            self._last = anyio.current_time()
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
     size: Callable[[], int]
-    release: Callable[[], bool]
+    release: Callable[[], None]
 
 
 class Memory:
     """Everything that one service may release, whichever listener uses it. Belongs to one event loop."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, *, recent_s: float = RECENT_S) -> None:
         self._limit_bytes = limit_bytes
+        self.recent_s = recent_s
         self._held: OrderedDict[object, _Held] = OrderedDict()
         self._checked_at = 0.0
         self._known_bytes = 0
-        """At the last sum, with the smallest size of everything added since."""
+        """At the last sum, with what was added and released since."""
 
     def measure(self) -> int:
         """Return the estimated bytes of everything."""
@@ -95,9 +111,9 @@ class Memory:
                 retry_after_s=RETRY_S,
             )
 
-    def add(self, key: object, size: Callable[[], int], release: Callable[[], bool]) -> None:
-        """Count something that was opened. ``release`` frees it and calls ``forget``, or returns False because requests
-        need it.
+    def add(self, key: object, size: Callable[[], int], release: Callable[[], None]) -> None:
+        """Count something that was opened. ``release`` frees what no request needs, and calls ``forget`` if that is all
+        of it.
         """
         self._held[key] = _Held(size, release)
         self._known_bytes += size()
@@ -110,19 +126,21 @@ class Memory:
 
     def forget(self, key: object) -> None:
         """Record that it was released."""
-        self._held.pop(key, None)
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._known_bytes -= held.size()
 
     def _make_room(self, *, is_due: bool = False, keep: object = None) -> None:
         if not is_due and self._known_bytes <= self._limit_bytes:
             return
         self._checked_at = anyio.current_time()
-        left = self.measure()
-        if left <= self._limit_bytes:
+        if self.measure() <= self._limit_bytes:
             return
         for key, held in list(self._held.items()):
-            if left <= SLACK * self._limit_bytes:
+            if self._known_bytes <= SLACK * self._limit_bytes:
                 break
-            size = held.size()
-            if key is not keep and held.release():
-                left -= size
-        self._known_bytes = left
+            if key is not keep and key in self._held:
+                before = held.size()
+                held.release()
+                if key in self._held:
+                    self._known_bytes -= before - held.size()

@@ -97,12 +97,16 @@ class Closeable(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request needs it."""
+        """Whether no request and no instant needs it."""
         ...
 
     @property
     def memory_bytes(self) -> int:
         """What it uses, without its instants."""
+        ...
+
+    def release(self) -> None:
+        """Release what no request needs and can be read again."""
         ...
 
     def close(self) -> None: ...
@@ -131,7 +135,11 @@ class OpenTables(Generic[T]):
         return table
 
     def find(self, place: str) -> T | None:
-        return self._tables.get(place)
+        """Return the table, for a request that uses it, if it is open."""
+        table = self._tables.get(place)
+        if table is not None:
+            self._memory.used(table)
+        return table
 
     def drop(self, table: T) -> None:
         """Close the table, if it is open; the next request for it opens it again."""
@@ -147,14 +155,19 @@ class OpenTables(Generic[T]):
     def _add(self, place: str) -> T:
         self._memory.check_room()
         table = self._tables[place] = self._open_table(place)
-        self._memory.add(table, lambda: table.memory_bytes, lambda: table.is_idle and self._close(place))
+
+        def release() -> None:
+            table.release()
+            if table.is_idle:
+                self._close(place)
+
+        self._memory.add(table, lambda: table.memory_bytes, release)
         return table
 
-    def _close(self, place: str) -> bool:
+    def _close(self, place: str) -> None:
         table = self._tables.pop(place)
         self._memory.forget(table)
         table.close()
-        return True
 
 
 def _is_below(place: str, root: str) -> bool:

@@ -19,6 +19,7 @@ import anyio.lowlevel
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.directory import CheckPath, any_path
 from tallymark.engine.markers.engine import MarkerEngine
+from tallymark.engine.serve.logs import no_request
 from tallymark.engine.serve.memory import INSTANT_BYTES, MARKER_BYTES, Memory, Users
 
 Check = Callable[["ServedInstant"], Awaitable[None]]
@@ -83,6 +84,10 @@ class ServedInstants:
         self._serve = serve
         self._served: dict[str, ServedInstant] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._served
+
     def find(self, instant: str) -> ServedInstant | None:
         return self._served.get(instant)
 
@@ -94,9 +99,16 @@ class ServedInstants:
 
     def add(self, instant: str, *, is_again: bool = False) -> ServedInstant:
         """Return the instant, served from now on. Raises Overloaded where there is no memory for one more."""
-        self._memory.check_room()
-        served = self._served[instant] = self._serve(instant, is_again)
-        self._memory.add(served, lambda: served.memory_bytes, lambda: served.users.is_idle and self.forget(served))
+        if not is_again:  # otherwise it takes the place of one that was forgotten
+            self._memory.check_room()
+        with no_request():  # its tasks serve others, too
+            served = self._served[instant] = self._serve(instant, is_again)
+
+        def release() -> None:
+            if served.users.is_idle and served.users.idle_s() >= self._memory.recent_s:
+                self.forget(served)
+
+        self._memory.add(served, lambda: served.memory_bytes, release)
         return served
 
     def forget(self, served: ServedInstant) -> bool:

@@ -218,7 +218,7 @@ async def test_a_deletion_while_the_timeline_is_read_changes_nothing_of_what_it_
 
 @on_virtual_time
 async def test_instants_that_memory_has_no_room_for_are_read_again():
-    memory = Memory(int(2.9 * INSTANT_BYTES))
+    memory = Memory(int(2.9 * INSTANT_BYTES), recent_s=0.0)
     storage = await table()
     instants = [INSTANT[:-1] + str(number) for number in range(5)]
     for instant in instants:

@@ -1,15 +1,21 @@
 """Which places are served: those below the roots, in each form that Hudi names them by, and no other."""
 
+from urllib.parse import urlencode
+
 import anyio
 import pytest
 
+from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest, Overloaded
+from tallymark.engine.serve.http_peer import HttpRequest
+from tallymark.engine.serve.hudi_routes import HudiRoutes
 from tallymark.engine.serve.hudi_tables import HudiTables
-from tallymark.engine.serve.memory import DEFAULT_BYTES, TABLE_BYTES, Memory
-from tallymark.engine.serve.roots import NotServed, Roots, place_of
+from tallymark.engine.serve.memory import DEFAULT_BYTES, INSTANT_BYTES, RECENT_S, RETRY_S, TABLE_BYTES, Memory
+from tallymark.engine.serve.roots import NotServed, Root, Roots, place_of
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.serve.hudi_table import INSTANT
-from tests.support.loops import on_both_loops
+from tests.engine.serve.hudi_table import INSTANT, OTHER, put_table
+from tests.engine.serve.test_hudi_markers import marker
+from tests.support.loops import on_both_loops, on_virtual_time
 
 
 @pytest.mark.parametrize(
@@ -106,4 +112,40 @@ async def test_idle_tables_make_room_for_others(tmp_path):
             with third._users.one(), pytest.raises(Overloaded, match="memory limit"):
                 tables.find(folders[1])
         assert tables.find(folders[1])[0] not in (first, second, third)
+        tasks.cancel_scope.cancel()
+
+
+class OneStorage(Roots):
+    """All tables are one, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__([Root("/lake")])
+        self.backend = MemoryBackend()
+
+    def open(self, place: str, *, scratch: str | None = None) -> MemoryBackend:
+        return self.backend
+
+
+@on_virtual_time
+async def test_a_request_waits_until_the_service_has_room():
+    """Hudi's client would fail its task at an error."""
+    roots, memory = OneStorage(), Memory(TABLE_BYTES + INSTANT_BYTES // 2)
+    await put_table(roots.backend, 9)
+    for instant in (INSTANT, OTHER):
+        await roots.backend.put(f".hoodie/timeline/{instant}.inflight", b"")
+
+    def create(instant: str) -> HttpRequest:
+        query = urlencode({"markerdirpath": f"/lake/.hoodie/.temp/{instant}", "markername": marker(1)})
+        return HttpRequest("POST", "/v1/hoodie/marker/create", query)
+
+    async with anyio.create_task_group() as tasks:
+        tables = HudiTables(roots, tasks, MarkerSettings(), memory)
+        routes = HudiRoutes(tables)
+        assert (await routes.answer(create(INSTANT))).body == b"true"
+        started = anyio.current_time()
+        assert (await routes.answer(create(OTHER))).body == b"true"
+        assert RECENT_S <= anyio.current_time() - started <= RECENT_S + RETRY_S + 1
+        with tables.find(f"/lake/.hoodie/.temp/{OTHER}")[0]._instants.get(OTHER).users.one():
+            refused = await routes.answer(create(INSTANT))
+        assert (refused.status, b"memory limit" in refused.body) == (429, True)
         tasks.cancel_scope.cancel()

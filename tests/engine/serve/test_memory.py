@@ -2,14 +2,16 @@
 
 import gc
 import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 
 import anyio
 import pytest
 
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Overloaded
-from tallymark.engine.markers.engine import open_marker_engine
-from tallymark.engine.serve.memory import CHECK_S, INSTANT_BYTES, MARKER_BYTES, Memory
+from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
+from tallymark.engine.serve.memory import CHECK_S, INSTANT_BYTES, MARKER_BYTES, RECENT_S, Memory
 from tallymark.engine.serve.served_instants import ServedInstant, ServedInstants
 from tallymark.engine.settings import MarkerSettings
 from tests.support.loops import on_both_loops, on_virtual_time
@@ -34,12 +36,10 @@ class Things:
         for name in names:
             self.memory.used(name)
 
-    def _release(self, name: str) -> bool:
-        if name in self.needed:
-            return False
-        del self.sizes[name]
-        self.memory.forget(name)
-        return True
+    def _release(self, name: str) -> None:
+        if name not in self.needed:
+            self.memory.forget(name)
+            del self.sizes[name]
 
 
 @on_virtual_time
@@ -82,18 +82,53 @@ async def test_nothing_is_added_while_requests_need_everything():
     assert {*things.sizes} == {"b"}
 
 
+@on_virtual_time
+async def test_a_release_that_takes_others_along_counts_them():
+    things = Things(Memory(100))
+    for name, size in (("table", 10), ("instant", 85), ("other", 4)):
+        things.add(name, size)
+    release = things.memory._held["table"].release
+
+    def with_its_instant() -> None:
+        release()
+        things.memory.forget("instant")
+        del things.sizes["instant"]
+
+    things.memory._held["table"] = replace(things.memory._held["table"], release=with_its_instant)
+    things.sizes["other"] = 40
+    await anyio.sleep(CHECK_S)
+    things.use("other")
+    things.add("new", 1)
+    assert [*things.sizes] == ["other", "new"]
+
+
+@on_virtual_time
+async def test_an_instant_that_was_used_a_minute_ago_is_released_and_no_earlier():
+    async with open_marker_engine(MemoryBackend(), MarkerSettings(interval_s=0)) as engine:
+        served = ServedInstants(engine, Memory(INSTANT_BYTES), serving_by(engine))
+        for number in range(2):
+            with served.get(f"{INSTANT}{number}").users.one():
+                pass
+        await anyio.sleep(RECENT_S - CHECK_S)
+        with pytest.raises(Overloaded):
+            served.get(f"{INSTANT}2")
+        await anyio.sleep(CHECK_S)
+        assert served.get(f"{INSTANT}2").instant == f"{INSTANT}2"
+        assert served.find(f"{INSTANT}0") is None
+
+
+def serving_by(engine: MarkerEngine) -> Callable[[str, bool], ServedInstant]:
+    async def check(served: ServedInstant) -> None: ...
+
+    return lambda instant, is_again: ServedInstant(engine, instant, check, check)
+
+
 @on_both_loops
 async def test_an_instant_takes_about_what_is_counted_for_it():
     """Within half and twice: the limit is one of estimates."""
     instants, markers = 50, 400
     async with open_marker_engine(MemoryBackend(), MarkerSettings(interval_s=0)) as engine:
-
-        def serve(instant: str, is_again: bool) -> ServedInstant:
-            async def check(served: ServedInstant) -> None: ...
-
-            return ServedInstant(engine, instant, check, check)
-
-        served = ServedInstants(engine, Memory(1 << 40), serve)
+        served = ServedInstants(engine, Memory(1 << 40), serving_by(engine))
 
         async def measured(first: int, marker_count: int) -> tuple[int, int]:
             """Return the bytes of further instants: allocated, and counted."""

@@ -61,7 +61,7 @@ def _restart(scene: Scene, number: int, plan: ServicePlan, life: int) -> None:
 async def _serve(scene: Scene, process: Process, port: int) -> None:
     storage = scene.port(process)
     async with background_tasks() as tasks:
-        tables = JobTables(OneStorage(storage), tasks, MARKERS, ViewSettings(), Memory(MEMORY_BYTES))
+        tables = JobTables(OneStorage(storage), tasks, MARKERS, ViewSettings(), Memory(MEMORY_BYTES, recent_s=0.0))
         await JobServer(SECRET, ServiceSettings(host=process.host, port=port), tables).run()
 
 
