@@ -131,7 +131,7 @@ def run_all(session: nox.Session, tier: str) -> None:
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     of_tier = ("pytest", "--tier", tier)
     session.run(*of_tier, "--cov", bar, *AT_ONCE, "-m", "not spark and not connect", env=java(session))
-    session.run(*of_tier, "-m", "hive", env=java(session))
+    session.run(*of_tier, "tests/hive", env=java(session))
     # Two Sparks at once: most of their time they wait for processes to start.
     session.run(*of_tier, *AT_ONCE, "-n", "2", "-m", "spark and not hive", env=java(session))
 
