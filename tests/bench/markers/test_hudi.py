@@ -63,7 +63,7 @@ def test_the_bar_is_ten_times_fewer_bytes_per_marker(their_bytes, is_kept):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.release  # a minute, for a ratio
 def test_every_marker_is_listed_and_hudis_server_writes_more_bytes_the_longer_a_job_takes(tmp_path):
     java()
     effort = replace(SMALL, hudi_markers=1_600, hudi_rounds=1)

@@ -48,6 +48,7 @@ def test_a_fill_is_measured_in_a_process_of_its_own(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.release  # minutes of Spark
 def test_written_appends_are_seen_whole_by_every_side(tmp_path):
     java()
     sides = [side for side in SIDES if side.name != "hudi"]
