@@ -26,8 +26,8 @@ from tallymark.engine.rpc.shared_service import shared_address
 from tallymark.engine.settings import SharedServiceSettings
 from tallymark.engine.table import open_table
 
-LIMITS_MB = (512, 32)
-"""Of memory: enough for all jobs, and less than they need."""
+LIMITS_MB = (512,)
+"""Of memory: the usual one, which all of these jobs fit in. Of a smaller one jobs beyond it are refused."""
 
 AT_ONCE = 16
 """Jobs that are being opened, ended or served at a time."""
