@@ -1,13 +1,14 @@
-"""A program of this harness in a separate process, with requests and answers as lines of JSON."""
+"""A program of this harness in a separate process, with requests and answers as lines of JSON: both ends of it."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 from tallymark.backends.errors import TallymarkError
 
@@ -67,3 +68,16 @@ def child(module: str, log: Path) -> Iterator[Child]:
 def _pipe(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None
     return pipe
+
+
+def answer(answers: TextIO, fields: Mapping[str, object]) -> None:
+    """Write one answer, in the process itself."""
+    answers.write(json.dumps(fields) + "\n")
+    answers.flush()
+
+
+def own_stdout() -> TextIO:
+    """Return the stream to the parent; whatever else this process and its children print goes to standard error."""
+    own = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return own

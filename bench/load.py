@@ -31,7 +31,7 @@ from random import Random
 from statistics import fmean
 from typing import Any, TextIO
 
-from tallymark.bench.child import child
+from tallymark.bench.child import answer, child
 
 Target = Mapping[str, Any]
 
@@ -371,7 +371,7 @@ def _slots(
     load: Mapping[str, Any], targets: Sequence[Any], first: int, lines: TextIO, answers: TextIO
 ) -> tuple[list[list[Calling]], list[Calling]]:
     """Wait for the start; return the callers of each target, and all of them."""
-    _answer(answers, {"open": len(targets)})
+    answer(answers, {"open": len(targets)})
     begin = json.loads(lines.readline())["begin"]
     gc.freeze()
     every = callings(load, begin, Random(first))  # noqa: S311 no secret
@@ -384,7 +384,7 @@ def _finish(answers: TextIO, every: Sequence[Calling], targets: Sequence[Any]) -
     extra: dict[str, float] = {}
     for target in targets[:1]:
         extra = dict(getattr(target, "statistics", dict)())
-    _answer(
+    answer(
         answers,
         {
             "latency_s": [latency for calling in every for latency in calling.latency_s],
@@ -395,11 +395,6 @@ def _finish(answers: TextIO, every: Sequence[Calling], targets: Sequence[Any]) -
             "extra": extra,
         },
     )
-
-
-def _answer(answers: TextIO, fields: Mapping[str, Any]) -> None:
-    answers.write(json.dumps(fields) + "\n")
-    answers.flush()
 
 
 if __name__ == "__main__":

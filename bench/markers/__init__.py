@@ -1,6 +1,7 @@
 """Question ``markers``: how long a marker takes until it is durable, and what a job writes for its markers.
 
     question     the parts of a run, its tables          command     the command line
+    parts        their names
     sides        ours, and Hudi's timeline server        targets     how the load generator sends requests to them
     driver       the process of a job's service          memory      a store in memory with delays
     taking       what one load costs one side            file_writes files that are written below a folder

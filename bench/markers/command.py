@@ -7,21 +7,7 @@ import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.command import json_option, run_question, show_progress, storage_option, svg_option
-
-PARTS = (
-    "beside",
-    "published",
-    "recovery",
-    "throughput",
-    "model",
-    "pace",
-    "outside",
-    "disturbed",
-    "crowd",
-    "commits",
-    "hudi",
-    "slow",
-)
+from tallymark.bench.markers.parts import PARTS
 
 
 @click.command()
@@ -46,7 +32,9 @@ PARTS = (
     show_default=True,
     help="Objects that can be put or deleted there per second; 0: any number.",
 )
-@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Repeatable. [default: all but slow]")
+@click.option(
+    "--part", "parts", multiple=True, type=click.Choice((*PARTS, "slow")), help="Repeatable. [default: all but slow]"
+)
 @click.option("--markers", type=click.IntRange(min=1), help="Markers of the largest jobs. [default: 165000]")
 @click.option("--pace-minutes", type=click.FloatRange(min=0.1), help="Length of the part slow. [default: 10]")
 @click.option("--quick", is_flag=True, help="Check that everything works: seconds per side, jobs of 3,000 markers.")
@@ -73,7 +61,7 @@ def markers(
     if pace_minutes is not None:
         effort = replace(effort, pace_minutes=pace_minutes)
     asked = question.Asked(
-        parts=parts or question.PARTS,
+        parts=parts or PARTS,
         effort=effort,
         store=store,
         options=options,

@@ -16,7 +16,7 @@ from tallymark.bench.child import Child, child
 from tallymark.bench.load import Load, Seen, Target, run_load
 from tallymark.bench.loopback import credentials
 from tallymark.bench.markers import strangers
-from tallymark.bench.markers.outside import open_job, p99_s
+from tallymark.bench.markers.outside import open_job
 from tallymark.bench.results import Table, column, number, seconds
 from tallymark.bench.serve_process import ServeProcess, serve_process
 from tallymark.bench.stores import near
@@ -110,9 +110,9 @@ def _row(
         quiet_s=median(quiet.mean_s for quiet, _ in pairs),
         disturbed_s=median(disturbed.mean_s for _, disturbed in pairs),
         ratio=median(disturbed.mean_s / quiet.mean_s for quiet, disturbed in pairs),
-        quiet_p99_s=median(p99_s(quiet) for quiet, _ in pairs),
-        disturbed_p99_s=median(p99_s(disturbed) for _, disturbed in pairs),
-        p99_ratio=median(p99_s(disturbed) / p99_s(quiet) for quiet, disturbed in pairs),
+        quiet_p99_s=median(quiet.latency.p99_s for quiet, _ in pairs),
+        disturbed_p99_s=median(disturbed.latency.p99_s for _, disturbed in pairs),
+        p99_ratio=median(disturbed.latency.p99_s / quiet.latency.p99_s for quiet, disturbed in pairs),
         acks=sum(disturbed.answered for _, disturbed in pairs),
     )
 

@@ -24,6 +24,7 @@ import anyio.to_thread
 
 from tallymark.backends import open_backend
 from tallymark.backends.contract import Backend
+from tallymark.bench.child import answer
 from tallymark.bench.markers.memory import SlowMemory, constant
 from tallymark.bench.stores import options_of
 from tallymark.engine.markers import MarkerEngine, open_marker_engine
@@ -86,7 +87,7 @@ async def main(lines: TextIO, answers: TextIO) -> None:
         server = JobServer(secret, ServiceSettings(), MarkerHandler(engine))
         async with anyio.create_task_group() as tasks:
             host, port = await tasks.start(server.run)
-            _answer(answers, {"host": host, "port": port})
+            answer(answers, {"host": host, "port": port})
             driver = Driver(backend, engine, server, secret)
             verbs: dict[str, Callable[[Fields], Awaitable[Fields]]] = {
                 "key": driver.key,
@@ -96,13 +97,8 @@ async def main(lines: TextIO, answers: TextIO) -> None:
             }
             while line := await anyio.to_thread.run_sync(lines.readline):
                 [(verb, fields)] = json.loads(line).items()
-                _answer(answers, await verbs[verb](fields))
+                answer(answers, await verbs[verb](fields))
             tasks.cancel_scope.cancel()
-
-
-def _answer(answers: TextIO, fields: Fields) -> None:
-    answers.write(json.dumps(fields) + "\n")
-    answers.flush()
 
 
 if __name__ == "__main__":

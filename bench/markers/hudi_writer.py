@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import psutil
 
+from tallymark.bench.child import answer, own_stdout
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -22,16 +24,16 @@ def main(lines: Iterable[str], answers: TextIO) -> None:
     """Work until the lines end."""
     lines = iter(lines)
     session = _session(json.loads(next(lines)))
-    _answer(answers, {"spark": session.version})
+    answer(answers, {"spark": session.version})
     for line in lines:
         [(verb, request)] = json.loads(line).items()
         if verb == "write":
-            _answer(answers, _written(session, request))
+            answer(answers, _written(session, request))
         elif verb == "count":
-            _answer(answers, {"rows": session.read.format("hudi").load(request).count()})
+            answer(answers, {"rows": session.read.format("hudi").load(request).count()})
         else:
             session.stop()
-            _answer(answers, {})
+            answer(answers, {})
 
 
 def _session(conf: dict[str, str]) -> "SparkSession":
@@ -67,16 +69,5 @@ def _own(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _answer(answers: TextIO, fields: dict[str, Any]) -> None:
-    answers.write(json.dumps(fields) + "\n")
-    answers.flush()
-
-
-def _own_stdout() -> TextIO:
-    own = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    return own
-
-
 if __name__ == "__main__":
-    main(sys.stdin, _own_stdout())
+    main(sys.stdin, own_stdout())

@@ -90,17 +90,11 @@ def _row(store: MarkerStore, inside: Target, outside: Target, load: Load, rounds
         driver_s=median(one.mean_s for one, _ in pairs),
         outside_s=median(other.mean_s for _, other in pairs),
         ratio=median(other.mean_s / one.mean_s for one, other in pairs),
-        driver_p99_s=median(p99_s(one) for one, _ in pairs),
-        outside_p99_s=median(p99_s(other) for _, other in pairs),
+        driver_p99_s=median(one.latency.p99_s for one, _ in pairs),
+        outside_p99_s=median(other.latency.p99_s for _, other in pairs),
         driver_per_s=median(len(one.latency_s) / load.seconds for one, _ in pairs),
         outside_per_s=median(len(other.latency_s) / load.seconds for _, other in pairs),
     )
-
-
-def p99_s(seen: Seen) -> float:
-    """Return the latency that one ack of a hundred exceeds."""
-    ordered = sorted(seen.latency_s)
-    return ordered[int(0.99 * (len(ordered) - 1))]
 
 
 @asynccontextmanager

@@ -27,6 +27,7 @@ from tallymark.bench.markers import (
     recovery,
     throughput,
 )
+from tallymark.bench.markers.parts import PARTS
 from tallymark.bench.markers.sides import Counts, HudiSide, ServedSide, Side, TaskSide, Tuning
 from tallymark.bench.markers.taking import Opened, Taken, first_line, less, new_instant, open_sides, take
 from tallymark.bench.method import rotated
@@ -35,20 +36,6 @@ from tallymark.bench.stores import MarkerStore, at, far, near
 
 Progress = Callable[[str], None]
 
-PARTS = (
-    "beside",
-    "published",
-    "recovery",
-    "throughput",
-    "model",
-    "pace",
-    "outside",
-    "disturbed",
-    "crowd",
-    "commits",
-    "hudi",
-)
-"""Parts of a run; ``slow`` takes ten minutes and runs only when it is named."""
 
 ACK_BAR, RATE_BAR, BYTES_BAR = 5.0, 1.0, 50.0
 """Beside Hudi's server: times lower acks of few callers, times as many markers per second, times fewer bytes."""

@@ -16,6 +16,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream, TaskStatus
 
+from tallymark.bench.child import answer
+
 BYTE_S = 1.0
 """Time between two bytes of a slow client."""
 
@@ -78,10 +80,10 @@ async def _main(lines: TextIO, answers: TextIO) -> None:
         asked = json.loads(line)
         async with anyio.create_task_group() as tasks:
             await _connect(tasks.start, asked)
-            _answer(answers, {"connected": asked["count"]})
+            answer(answers, {"connected": asked["count"]})
             await anyio.to_thread.run_sync(lines.readline)
             tasks.cancel_scope.cancel()
-        _answer(answers, {"ended": True})
+        answer(answers, {"ended": True})
 
 
 async def _connect(start: Callable[..., Awaitable[Any]], asked: dict[str, Any]) -> None:
@@ -107,11 +109,6 @@ async def _again_and_again(
                 await stranger(stream, task_status)
         task_status = anyio.TASK_STATUS_IGNORED
         await anyio.sleep(BUSY_S)
-
-
-def _answer(answers: TextIO, said: dict[str, object]) -> None:
-    answers.write(json.dumps(said) + "\n")
-    answers.flush()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
+from tallymark.bench.child import answer, own_stdout
 from tallymark.bench.peers.writers import Writer, writer
 from tallymark.bench.writes.killer import doomed
 from tallymark.bench.writes.order import Done, Order
@@ -26,15 +27,15 @@ def main(lines: Iterable[str], answers: TextIO) -> None:
     begin = json.loads(next(lines))
     side = writer(begin["writer"])
     session = _session(begin["conf"])
-    _answer(answers, {"spark": session.version})
+    answer(answers, {"spark": session.version})
     for line in lines:
         asked = json.loads(line)
         if "count" in asked:
-            _answer(answers, {"rows": side.read(session, asked["count"]).count()})
+            answer(answers, {"rows": side.read(session, asked["count"]).count()})
         elif "look" in asked:
-            _answer(answers, _seen(side.read(session, asked["look"])))
+            answer(answers, _seen(side.read(session, asked["look"])))
         else:
-            _answer(answers, json.loads(_done(session, side, Order.decode(line)).encode()))
+            answer(answers, json.loads(_done(session, side, Order.decode(line)).encode()))
     session.stop()
 
 
@@ -70,17 +71,5 @@ def _seen(df: "DataFrame") -> dict[str, object]:
     return {"rows": sum(row["count"] for row in rows), "files": [row["file"] for row in rows]}
 
 
-def _answer(answers: TextIO, fields: dict[str, object]) -> None:
-    answers.write(json.dumps(fields) + "\n")
-    answers.flush()
-
-
-def _own_stdout() -> TextIO:
-    """The stream to the parent; whatever else this process and its children print goes to standard error."""
-    own = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    return own
-
-
 if __name__ == "__main__":
-    main(sys.stdin, _own_stdout())
+    main(sys.stdin, own_stdout())

@@ -33,6 +33,11 @@ from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tallymark.engine.timeline.seal import seal_path
 
+ENTRIES_MAX = 1000
+"""Entries that are added to a table's log in memory before it is read again, from a checkpoint on: writers leave one
+every 64 entries.
+"""
+
 VIEWS_MAX = 64
 """Jobs of a table whose position's blocks are cached. Another job takes the place of the one that has requested
 nothing for the longest time.
@@ -61,11 +66,6 @@ class JobTable:
     def memory_bytes(self) -> int:
         """Estimate of what the log and the views use."""
         return TABLE_BYTES + self._log_bytes.now() + self._handle.view_memory_bytes
-
-    @property
-    def entries(self) -> int:
-        """Entries of the log that were added since it was first read here, and are in memory."""
-        return 0 if self._first_head is None else self._handle.log.history.head - self._first_head
 
     def release(self) -> None:
         """Release log and views, unless a request waits. Blocks that are requested of them raise Closed."""
@@ -99,6 +99,8 @@ class JobTable:
 
     async def look_up(self, instant: str, position: int, log_hash: str) -> BlockOf:
         """Return as ``Handler.look_up``. Raises what ``ServedView.look_up`` does, and UnsupportedTable."""
+        if self._first_head is not None and self._handle.log.history.head - self._first_head > ENTRIES_MAX:
+            self.release()
         with self._users.one():
             properties = await self._properties.get()
             block_of = await self._view(instant, properties).look_up(position, log_hash)

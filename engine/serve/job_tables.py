@@ -17,11 +17,6 @@ from tallymark.engine.settings import MarkerSettings, ViewSettings
 
 T = TypeVar("T")
 
-ENTRIES_MAX = 1000
-"""Entries of a table's log that are in memory before it is read again, from a checkpoint on: writers leave one every 64
-entries.
-"""
-
 
 class JobTables(Handler):
     """The owner of ``tasks`` outlives it."""
@@ -68,9 +63,6 @@ class JobTables(Handler):
 
     async def _look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
         instant, place = of_job_name(job)
-        table = self._tables.get(place)
-        if table.entries > ENTRIES_MAX:
-            table.release()
         return await self._on_table(place, lambda table: table.look_up(instant, position, log_hash))
 
     async def _on_table(self, place: str, act: Callable[[JobTable], Awaitable[T]]) -> T:
