@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from tallymark.cli.watch import WatchDocument, WatchedFields
 from tallymark.cli.watch_page import _draw
+from tallymark.engine.documents.watch import WatchDocument, WatchedFields
 from tests.cli.scene import run, run_json, write
 
 

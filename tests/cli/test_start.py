@@ -4,9 +4,9 @@ import sys
 import pytest
 
 import tallymark
-from tallymark.cli.document import ErrorDocument, keys
-from tallymark.cli.rollback import RollbackDocument
-from tallymark.cli.timeline import TimelineDocument
+from tallymark.engine.documents.document import ErrorDocument, keys
+from tallymark.engine.documents.rollback import RollbackDocument
+from tallymark.engine.documents.timeline import TimelineDocument
 from tests.cli.scene import run
 
 COMMANDS = ("status", "timeline", "markers", "rollback", "clean", "checkpoint", "doctor", "files", "explain", "plan")

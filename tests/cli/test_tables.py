@@ -9,8 +9,10 @@ from typing import Any, cast
 from rich.console import Console
 
 from tallymark.cli import page
-from tallymark.cli.status import StatusDocument, show_status
-from tallymark.cli.timeline import TimelineDocument, show_timeline
+from tallymark.cli.status import show_status
+from tallymark.cli.timeline import show_timeline
+from tallymark.engine.documents.status import StatusDocument
+from tallymark.engine.documents.timeline import TimelineDocument
 
 GOLDEN = Path(__file__).parent / "golden"
 STATUS = json.loads((GOLDEN / "status.json").read_text())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
-from tallymark.cli.document import document_of
+from tallymark.engine.documents.document import document_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ import click
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.options import StorageOptions
-from tallymark.cli import document
 from tallymark.cli.storage import storage_option
+from tallymark.engine.documents import document
 
 if TYPE_CHECKING:
     from rich.console import Console

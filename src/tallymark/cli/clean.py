@@ -4,54 +4,18 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 
 from tallymark.cli.asking import Place, ask, at_a_url, json_keys, show
-from tallymark.cli.document import document_of
 from tallymark.cli.page import NAMES_SHOWN
-from tallymark.cli.rollback import EndedFields, show_ended
+from tallymark.cli.rollback import show_ended
+from tallymark.engine.documents.clean import CleanDocument, clean_table
 from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tallymark.engine.table import Table
-
-
-class ReaderFields(TypedDict):
-    position: int
-    """Files that were replaced after this position of the log remain for it."""
-    host: str
-    pid: int
-
-
-class LookedAtFields(TypedDict):
-    entries: int
-    partitions: int
-
-
-class CleanDocument(TypedDict):
-    url: str
-    dry_run: bool
-    """True if nothing was deleted."""
-    ended: list[EndedFields]
-    files: int
-    """Replaced files whose retention was over."""
-    bytes: int
-    partitions: list[str]
-    """Partitions of these files."""
-    horizon: int
-    """Files that were replaced up to this position are deleted; 0 with ``readers="directory"``, where they are deleted
-    at once.
-    """
-    looked_at: LookedAtFields
-    """Parts of the log and the table that were read to find them."""
-    held_files: int
-    """Replaced files whose retention was over and which remain for these readers."""
-    readers: list[ReaderFields]
-    fences_swept: int
 
 
 @click.command(epilog=json_keys(CleanDocument))
@@ -72,20 +36,6 @@ def clean(at: Place, dry_run: bool, retain_hours: float | None) -> None:
     with shown_deletes() as progress:
         found = ask(at, functools.partial(clean_table, retain_hours=retain_hours, dry_run=dry_run, progress=progress))
     show(at, found, show_clean)
-
-
-async def clean_table(
-    table: "Table",
-    *,
-    retain_hours: float | None = None,
-    dry_run: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> CleanDocument:
-    result = await table.clean(retain_hours=retain_hours, dry_run=dry_run, progress=progress)
-    readers = [
-        document_of(ReaderFields, reader, host=reader.process.host, pid=reader.process.pid) for reader in result.readers
-    ]
-    return document_of(CleanDocument, result, url=table.url, dry_run=result.is_dry_run, readers=readers)
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
-from tallymark.cli.document import document_of
 from tallymark.cli.page import print_table
+from tallymark.engine.documents.document import document_of
 from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:

@@ -2,58 +2,19 @@
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
-from tallymark.cli.document import document_of
 from tallymark.cli.page import print_table
+from tallymark.engine.documents.explain import ExplainDocument, explain_document
 from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tallymark.engine.table import Table
-
-
-class ExplainDocument(TypedDict):
-    url: str
-    path: str
-    """Relative to ``url``."""
-    fate: Literal[
-        "live",
-        "missing",
-        "retained",
-        "replaced",
-        "fence",
-        "left out",
-        "rolled back",
-        "uncommitted",
-        "marked",
-        "bookkeeping",
-        "unknown",
-    ]
-    is_there: bool
-    instant: str | None
-    """The instant that has written it, or was to."""
-    position: int | None
-    """Position of the log entry that decided its fate."""
-    rows: int | None
-    bytes: int | None
-    """By the log; null for a file that it does not name."""
-    rewritten_bytes: int | None
-    """Total size of the files that were rewritten on the way to it; likewise."""
-    made_of: list[str]
-    """The small file that was filled to make it; several where the log does not show which of them."""
-    filled_into: list[str]
-    """The file that contains its rows since it was small and was filled; likewise."""
-    why: str
-    next: str
-    command: str | None
-    """The command that does that now; null where nothing is to be done."""
-    until: str | None
-    """ISO 8601: time until which it remains at least, by the store's clock."""
 
 
 @click.command(epilog=json_keys(ExplainDocument))
@@ -68,7 +29,7 @@ def explain(at: Place, file: str) -> None:
 
 
 async def explain_file(table: "Table", *, file: str) -> ExplainDocument:
-    return document_of(ExplainDocument, await table.explain(_as_seen_from_here(table.url, file)), url=table.url)
+    return await explain_document(table, _as_seen_from_here(table.url, file))
 
 
 def _as_seen_from_here(url: str, file: str) -> str:

@@ -1,31 +1,19 @@
 """``tallymark markers``: the markers of an open instant."""
 
 import functools
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
-from tallymark.cli.document import keys
 from tallymark.cli.page import print_table
-from tallymark.cli.watch import WatchDocument, watch_markers
+from tallymark.cli.watch import watch_markers
+from tallymark.engine.documents.document import keys
+from tallymark.engine.documents.markers import MarkersDocument, read_markers
+from tallymark.engine.documents.watch import WatchDocument
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tallymark.engine.table import Table
-
-
-class MarkerFields(TypedDict):
-    path: str
-    """The data file, which may or may not exist."""
-    io: Literal["CREATE", "MERGE", "APPEND"]
-
-
-class MarkersDocument(TypedDict):
-    url: str
-    instant: str
-    markers: list[MarkerFields]
 
 
 @click.command(epilog=f"{json_keys(MarkersDocument)} With --watch as well, a line a look: {keys(WatchDocument)}.")
@@ -52,15 +40,6 @@ def markers(at: Place, instant: str | None, is_watch: bool, every: float) -> Non
     if instant is None:
         raise click.UsageError("Missing argument 'INSTANT'; only --watch does without.")
     answer(at, functools.partial(read_markers, instant=instant), show_markers)
-
-
-async def read_markers(table: "Table", instant: str) -> MarkersDocument:
-    from tallymark.engine.errors import InvalidRequest
-
-    if all(found.instant != instant for found in await table.open_instants()):
-        raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
-    names = await table.markers(instant)
-    return {"url": table.url, "instant": instant, "markers": [{"path": name.path, "io": name.io} for name in names]}
 
 
 def show_markers(page: "Console", document: MarkersDocument) -> None:

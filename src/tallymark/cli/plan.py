@@ -3,127 +3,17 @@
 import functools
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from tallymark.cli.asking import Place, ask, at_a_url, json_keys, show
+from tallymark.engine.documents.plan import PlanDocument, PlanRequest, plan_document, read_plan
 
 if TYPE_CHECKING:
     from tallymark.engine.jobs.request import Mode, PartitionOverwrite
-    from tallymark.engine.planning.write_plan import WritePlan
     from tallymark.engine.settings import SizingSettings
     from tallymark.engine.sizing.profile import IncomingRows
-    from tallymark.engine.table import Table
-
-
-class PlanScopeFields(TypedDict):
-    all: bool
-    partitions: list[str]
-    prefixes: list[str]
-
-
-class PlannedFields(TypedDict):
-    partition: str
-    change: Literal["new", "added to", "replaced", "emptied"]
-    is_new: bool
-    files: int | None
-    """Files to add; null where unknown."""
-    rows: int | None
-    removed_files: int
-    removed_rows: int
-    removed_bytes: int
-    planned: "list[PlannedFileFields] | None"
-    """The files to add; null where no sizes are planned."""
-    rewritten_bytes: int
-
-
-class SmallFileFields(TypedDict):
-    path: str
-    rows: int
-    bytes: int
-
-
-class PlannedFileFields(TypedDict):
-    rows: int
-    """Rows to add to it."""
-    bytes: int
-    """Its expected size."""
-    fill: SmallFileFields | None
-    """The small file whose rows it takes over, with its present size."""
-
-
-class SizingFields(TypedDict):
-    files: int
-    filled_files: int
-    bytes: int
-    inserted_bytes: int
-    rewritten_bytes: int
-    rewritten_per_byte: float
-    """Bytes rewritten per inserted byte."""
-
-
-class PlanDocument(TypedDict):
-    url: str
-    mode: Literal["append", "overwrite"]
-    position: int
-    partition_by: list[str]
-    is_created: bool
-    committed_at: int | None
-    """The position at which the same txn was committed; null where it was not."""
-    scope: PlanScopeFields | None
-    partitions: list[PlannedFields]
-    removed: list[str]
-    """Paths of the files to remove."""
-    removed_files: int
-    removed_rows: int
-    removed_bytes: int
-    retain_hours: float | None
-    rows: int | None
-    files: int | None
-    bytes: int | None
-    sizing: SizingFields | None
-    """Null where sizing is off, or the rows were not counted."""
-    estimate: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWords:
-    """The options as typed."""
-
-    mode: "Mode"
-    partition: Sequence[str]
-    partition_overwrite: "PartitionOverwrite"
-    only_partitions: Sequence[str]
-    base: int | None
-    txn: str | None
-    sizing: "SizingSettings | None"
-    incoming: "Sequence[str | IncomingRows] | None"
-
-
-async def ask_plan(table: "Table", *, words: PlanWords) -> "WritePlan":
-    from tallymark.engine.partitions.path import partition_values
-
-    snapshot = await table.snapshot()
-
-    def values(path: str) -> dict[str, Any]:
-        return dict(partition_values(path, snapshot.schema, snapshot.partition_by))
-
-    return await table.plan(
-        mode=words.mode,
-        partition=values("/".join(words.partition)) if words.partition else None,
-        partition_overwrite=words.partition_overwrite,
-        only_partitions=[values(path) for path in words.only_partitions] or None,
-        base=words.base,
-        txn=words.txn,
-        sizing=words.sizing,
-        incoming=words.incoming,
-    )
-
-
-def document(found: "WritePlan") -> PlanDocument:
-    return cast("PlanDocument", found.fields())
 
 
 def partitions_in(lines: Iterable[str]) -> "list[str | IncomingRows]":
@@ -219,7 +109,7 @@ def plan(
     """
     from tallymark.cli.plan_page import show_plan
 
-    asked = PlanWords(
+    asked = PlanRequest(
         mode=mode,
         partition=partition,
         partition_overwrite=partition_overwrite,
@@ -229,5 +119,5 @@ def plan(
         sizing=sizing,
         incoming=None if partitions_file is None else partitions_in(partitions_file),
     )
-    found = ask(at, functools.partial(ask_plan, words=asked))
-    show(at, document(found), lambda page, _: show_plan(page, found))
+    found = ask(at, functools.partial(read_plan, request=asked))
+    show(at, plan_document(found), lambda page, _: show_plan(page, found))

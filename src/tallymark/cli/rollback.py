@@ -2,33 +2,17 @@
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 
 from tallymark.cli.asking import Place, answer, ask, at_a_url, json_keys
-from tallymark.cli.document import document_of
 from tallymark.cli.page import print_table
-from tallymark.cli.status import read_status
+from tallymark.engine.documents.rollback import EndedFields, RollbackDocument, end_instants
+from tallymark.engine.documents.status import read_status
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tallymark.engine.table import Table
-
-
-class EndedFields(TypedDict):
-    instant: str
-    outcome: Literal["rolled back", "was committed", "was cleaned"]
-    marked: int
-    """Files that it had marked, and that do not exist any more."""
-    fences: int
-    """Of these, names that an empty file occupies for some time."""
-
-
-class RollbackDocument(TypedDict):
-    url: str
-    ended: list[EndedFields]
 
 
 @click.command(epilog=json_keys(RollbackDocument))
@@ -54,10 +38,6 @@ def _confirm(at: Place, instant: str) -> None:
             heartbeat = "no heartbeat" if age is None else f"last heartbeat {age:,.0f} s ago"
             who = f"{writer['host']} process {writer['pid']} ({writer['writer']}, {heartbeat})"
             click.confirm(f"Instant {instant} is being written by {who}. Roll it back?", abort=True, err=True)
-
-
-async def end_instants(table: "Table", instant: str | None) -> RollbackDocument:
-    return document_of(RollbackDocument, table, ended=await table.rollback(instant))
 
 
 def show_rollback(page: "Console", document: RollbackDocument) -> None:

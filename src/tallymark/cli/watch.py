@@ -5,49 +5,17 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 
 from tallymark.cli.asking import Place, failing_plainly
-from tallymark.cli.document import document_of
+from tallymark.engine.documents.watch import WatchDocument, watched_fields
 
 if TYPE_CHECKING:
     from anyio import CancelScope
 
-    from tallymark.engine.inspection.watch import InstantWatch, WatchedInstant
-
-
-class WatchedFields(TypedDict):
-    instant: str
-    operation: str
-    marker_kind: Literal["batched", "direct"]
-    markers: int
-    """Durable markers."""
-    direct_markers: int
-    """Of these, separate objects."""
-    segments: int
-    bytes: int
-    """Bytes of the segments."""
-    beat_age_s: float | None
-    """Seconds since the last heartbeat; null without one, or with read access only."""
-    markers_s: float | None
-    """Markers per second since the last scan; null at the first."""
-    is_over: bool
-    """True in the last document that names the instant."""
-    decision: Literal["commit", "rollback", "clean"] | None
-    """The commit log's decision; null while it is open, and where its writer gave it up before."""
-    position: int | None
-    """Position of that entry."""
-
-
-class WatchDocument(TypedDict):
-    """One scan, on one line."""
-
-    url: str
-    at: str
-    """Time by this machine's clock, ISO 8601, UTC."""
-    instants: list[WatchedFields]
+    from tallymark.engine.inspection.watch import InstantWatch
 
 
 Show = Callable[[WatchDocument], None]
@@ -93,7 +61,7 @@ async def _scan(watched: "InstantWatch", url: str, instant: str | None, show: Sh
     """Scan once. Return True if the named instant is over."""
     found = await watched.scan(instant)
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    show({"url": url, "at": moment, "instants": [_fields(each) for each in found]})
+    show({"url": url, "at": moment, "instants": [watched_fields(each) for each in found]})
     return instant is not None and all(each.is_over for each in found)
 
 
@@ -104,15 +72,3 @@ async def _until_interrupted(scope: "CancelScope") -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             scope.cancel()
-
-
-def _fields(found: "WatchedInstant") -> WatchedFields:
-    folder = found.folder
-    return document_of(
-        WatchedFields,
-        found,
-        markers=folder.markers,
-        direct_markers=folder.direct,
-        segments=folder.segments,
-        bytes=folder.bytes,
-    )

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tallymark.cli.page import console, table_of
-from tallymark.cli.watch import WatchDocument, WatchedFields
+from tallymark.engine.documents.watch import WatchDocument, WatchedFields
 from tallymark.engine.jobs.result import shown_bytes
 
 IDLE = "No open instants."
