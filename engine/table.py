@@ -17,7 +17,7 @@ from tallymark.engine.inspection.as_of import AsOf, position_as_of
 from tallymark.engine.inspection.clean_dry_run import plan_clean
 from tallymark.engine.inspection.explain import explain
 from tallymark.engine.inspection.explain_text import Explanation
-from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes
+from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes, SizeIndex
 from tallymark.engine.inspection.leased_snapshot import lease_snapshot
 from tallymark.engine.inspection.snapshot import Snapshot
 from tallymark.engine.inspection.status import TableStatus, read_status
@@ -64,7 +64,6 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
-from tallymark.engine.timeline.scope import is_below
 from tallymark.engine.views.checkpoint_writer import Checkpointed
 from tallymark.engine.views.partitions import Partitions
 
@@ -324,10 +323,12 @@ class Table:
         """
         if small_below < 0:
             raise InvalidRequest(f"small_below={small_below}: give a number of bytes, 0 or more")
-        snapshot = await self.snapshot()
-        prefix = partition_prefix(partition, snapshot.partition_by)
-        files = [file for file in snapshot.files if is_below(file.partition, prefix)]
-        return FileSizes.of(files, position=snapshot.position, small_below=small_below)
+        properties = await self._properties()
+        prefix = partition_prefix(partition, properties.partition_by)
+        handle = self._handle(properties)
+        history = await handle.log.refresh()
+        view = handle.view(properties).at(history.head)
+        return await SizeIndex().at(view, prefix=prefix, small_below=small_below)
 
     async def explain(self, file: str) -> Explanation:
         """Explain why a file is kept, hidden or due for removal, and what will happen to it.
@@ -371,14 +372,17 @@ class Table:
         properties = await self._properties()
         return await read_status(self._handle(properties), properties)
 
-    async def timeline(self) -> list[tuple[int, LogEntry]]:
+    async def timeline(self, *, after: int | None = None, limit: int | None = None) -> list[tuple[int, LogEntry]]:
         """Return the entries of the commit log that count, oldest first, with their positions; without archived ones
         (``CommitSettings.log_entry_count``).
+
+        With ``limit`` they are the newest, or with ``after`` the first after that position. No other entries are read
+        but those after the newest checkpoint.
+
+        Raises InvalidRequest where entries after that position are archived.
         """
         log = self._handle(await self._properties()).log
-        await log.refresh()
-        history = await log.reach(log.history.start)
-        return list(history.after(history.start))
+        return await log.entries(after=after, limit=limit)
 
     async def open_instants(self) -> list[Reservation]:
         """Return the instants that are being written, or that dead writers have left."""

@@ -42,6 +42,8 @@ class StatusDocument(TypedDict):
     columns: list[ColumnFields]
     position: int
     """The number of the newest entry of the commit log; 0 before the first."""
+    newest_entry: str | None
+    """ISO 8601: when it was put, by its writer's clock; null before the first."""
     files: int
     rows: int
     bytes: int
@@ -52,19 +54,19 @@ class StatusDocument(TypedDict):
 
 async def read_status(table: "Table") -> StatusDocument:
     found = await table.status()
-    snapshot = found.snapshot
+    sizes = found.sizes
     return document_of(
         StatusDocument,
-        snapshot,
+        found,
         url=table.url,
-        name=found.name,
-        readers=found.readers,
-        retain_hours=found.retain_hours,
         retained_files=len(found.retained),
         retained_bytes=sum(file.bytes for file in found.retained),
-        columns=[document_of(ColumnFields, field, type=str(field.type)) for field in snapshot.schema],
-        files=len(snapshot.files),
-        partitions=len({file.partition for file in snapshot.files}),
+        columns=[document_of(ColumnFields, field, type=str(field.type)) for field in found.schema],
+        position=sizes.position,
+        files=sizes.files,
+        rows=sizes.rows,
+        bytes=sizes.bytes,
+        partitions=len(sizes.partitions),
         open_instants=[_open_instant(instant) for instant in found.open_instants],
     )
 

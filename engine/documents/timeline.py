@@ -101,10 +101,10 @@ class TimelineDocument(TypedDict):
     """Oldest first."""
 
 
-async def read_timeline(table: "Table", *, last: int | None) -> TimelineDocument:
-    entries = await table.timeline()
-    newest = entries if last is None else entries[-last:]
-    return {"url": table.url, "entries": [_fields(position, entry) for position, entry in newest]}
+async def read_timeline(table: "Table", *, after: int | None = None, last: int | None = None) -> TimelineDocument:
+    """Return the newest entries, or those after a position; ``last`` is how many at most."""
+    entries = await table.timeline(after=after, limit=last)
+    return {"url": table.url, "entries": [_fields(position, entry) for position, entry in entries]}
 
 
 def _fields(position: int, entry: "LogEntry") -> EntryFields:

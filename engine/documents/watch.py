@@ -19,6 +19,10 @@ class WatchedFields(TypedDict):
     segments: int
     bytes: int
     """Bytes of the segments."""
+    host: str
+    pid: int
+    writer: Literal["alive", "dead", "unknown"]
+    """``dead``: the next write or rollback ends the instant. ``unknown``: with read access only."""
     beat_age_s: float | None
     """Seconds since the last heartbeat; null without one, or with read access only."""
     markers_s: float | None
@@ -41,10 +45,12 @@ class WatchDocument(TypedDict):
 
 
 def watched_fields(found: "WatchedInstant") -> WatchedFields:
-    folder = found.folder
+    folder, reservation = found.folder, found.reservation
     return document_of(
         WatchedFields,
         found,
+        host=reservation.writer.host,
+        pid=reservation.writer.pid,
         markers=folder.markers,
         direct_markers=folder.direct,
         segments=folder.segments,

@@ -1,14 +1,21 @@
-"""Distribution of a table's file sizes, and the number of small files, of one snapshot. Pure."""
+"""Distribution of a table's file sizes, and the number of small files, at one position."""
 
 import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.scope import is_below
+from tallymark.engine.views.block import LiveSizes
+from tallymark.engine.views.view import ViewAt
 
 SMALL_BYTES = SizingSettings().small_file_bytes
 """A file below this size is small: an append fills it by default."""
+
+PARTITION_BYTES = 500
+"""What a partition uses in memory beside its sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +66,21 @@ class FileSizes:
     """Partitions, those with the most small files first."""
 
     @classmethod
-    def of(cls, files: Iterable[DataFile], *, position: int, small_below: int = SMALL_BYTES) -> "FileSizes":
-        files = tuple(files)
-        sizes = sorted(file.bytes for file in files)
+    def of(cls, files: Mapping[str, LiveSizes], *, position: int, small_below: int = SMALL_BYTES) -> "FileSizes":
+        """Return the sizes of the files of these partitions."""
+        sizes = sorted(chain.from_iterable(found.sizes for found in files.values()))
         partitions = _partitions(files, small_below)
         return cls(
             position=position,
             small_below=small_below,
-            files=len(files),
-            rows=sum(file.rows for file in files),
+            files=len(sizes),
+            rows=sum(found.rows for found in files.values()),
             bytes=sum(sizes),
             p50=_nearest_rank(sizes, 0.50),
             p95=_nearest_rank(sizes, 0.95),
             largest=sizes[-1] if sizes else 0,
             fewest=sum(math.ceil(found.bytes / SizingSettings().max_file_bytes) or 1 for found in partitions),
-            rewritten_bytes=sum(file.rewritten_bytes for file in files),
+            rewritten_bytes=sum(found.rewritten_bytes for found in files.values()),
             buckets=_buckets(sizes),
             partitions=partitions,
         )
@@ -103,6 +110,35 @@ class FileSizes:
         return self.small_bytes / self.bytes if self.bytes else 0.0
 
 
+class SizeIndex:
+    """Sizes of a table's files by partition. Each query reads the partitions that have changed since the last one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, LiveSizes]] = {}
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what it uses."""
+        return sum(PARTITION_BYTES + 8 * len(found.sizes) for _, found in self._known.values())
+
+    async def at(self, view: ViewAt, *, prefix: str = "", small_below: int = SMALL_BYTES) -> FileSizes:
+        """Return the sizes at the view's position, below a partition path."""
+        found: dict[str, LiveSizes] = {}
+        changes = {each: position for each, position in view.changes().items() if is_below(each, prefix)}
+        if any(self._cached(each, position) is None for each, position in changes.items()):
+            await view.read(changes)
+        for partition, position in changes.items():
+            sizes = self._cached(partition, position) if position <= view.position else None
+            found[partition] = sizes or await view.sizes(partition)
+            if position <= view.position:
+                self._known[partition] = position, found[partition]
+        return FileSizes.of(found, position=view.position, small_below=small_below)
+
+    def _cached(self, partition: str, changed_at: int) -> LiveSizes | None:
+        known = self._known.get(partition)
+        return known[1] if known is not None and known[0] == changed_at else None
+
+
 def _nearest_rank(ordered: Sequence[int], share: float) -> int:
     """Return the least value that at least this share of all values does not exceed."""
     return ordered[math.ceil(share * len(ordered)) - 1] if ordered else 0
@@ -111,21 +147,19 @@ def _nearest_rank(ordered: Sequence[int], share: float) -> int:
 def _buckets(ordered: Sequence[int]) -> tuple[SizeBucket, ...]:
     if not ordered:
         return ()
-    found: dict[int, list[int]] = {}
-    for size in ordered:
-        found.setdefault(size.bit_length(), []).append(size)
-    bits = range(ordered[0].bit_length(), ordered[-1].bit_length() + 1)
-    return tuple(SizeBucket(1 << bit >> 1, len(found.get(bit, ())), sum(found.get(bit, ()))) for bit in bits)
+    found = []
+    for bit in range(ordered[0].bit_length(), ordered[-1].bit_length() + 1):
+        least = 1 << bit >> 1
+        within = ordered[bisect_left(ordered, least) : bisect_left(ordered, 1 << bit)]
+        found.append(SizeBucket(least, len(within), sum(within)))
+    return tuple(found)
 
 
-def _partitions(files: Iterable[DataFile], small_below: int) -> tuple[PartitionSizes, ...]:
-    sizes: dict[str, list[int]] = {}
-    for file in files:
-        sizes.setdefault(file.partition, []).append(file.bytes)
-    found = [_partition(partition, of, small_below) for partition, of in sizes.items()]
+def _partitions(files: Mapping[str, LiveSizes], small_below: int) -> tuple[PartitionSizes, ...]:
+    found = [_partition(partition, each.sizes, small_below) for partition, each in files.items() if each.sizes]
     return tuple(sorted(found, key=lambda each: (-each.small_files, each.small_bytes, each.partition)))
 
 
 def _partition(partition: str, sizes: Sequence[int], small_below: int) -> PartitionSizes:
-    small = [size for size in sizes if size < small_below]
+    small = sizes[: bisect_left(sizes, small_below)]
     return PartitionSizes(partition, len(sizes), sum(sizes), len(small), sum(small))

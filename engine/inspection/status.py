@@ -1,13 +1,18 @@
 """Status of a table for operators: its content and its open instants."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
-from tallymark.backends.errors import NotFound, NotPermitted
-from tallymark.engine.inspection.snapshot import Snapshot
+import pyarrow as pa
+
+from tallymark.backends.errors import NotFound
+from tallymark.engine.inspection.file_sizes import FileSizes, SizeIndex
 from tallymark.engine.instants.open_instants import open_reservations, read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead
+from tallymark.engine.maintenance.recovery import is_dead
+from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import DecisionKind
@@ -41,21 +46,39 @@ class TableStatus:
     """How long replaced files are retained; None where they are not."""
     retained: tuple[DataFile, ...]
     """Replaced files that are still retained."""
-    snapshot: Snapshot
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    sizes: FileSizes
+    """The live files, by size."""
+    newest_entry: datetime | None
+    """When the newest entry of the log was put, by its writer's clock; None before the first."""
     open_instants: tuple[OpenInstant, ...]
 
 
-async def read_status(handle: TableHandle, properties: TableProperties) -> TableStatus:
-    """Return the status. Where instants are open, a heartbeat is put and deleted, to read the store's clock."""
+async def read_status(
+    handle: TableHandle,
+    properties: TableProperties,
+    *,
+    sizes: SizeIndex | None = None,
+    clock: StoreClock | None = None,
+) -> TableStatus:
+    """Return the status. ``sizes`` and ``clock`` are those of earlier queries with this handle.
+
+    Where instants are open, a heartbeat is put and deleted, to read the store's clock.
+    """
     reservations = await open_reservations(handle)  # before the heartbeats: a reserved writer has put one before
-    ages = await _heartbeat_ages(handle) if reservations else None
+    ages = await (clock or StoreClock(handle)).heartbeat_ages() if reservations else None
     history = await handle.log.refresh()
+    view = handle.view(properties).at(history.head)
     return TableStatus(
         name=properties.name,
         readers=properties.readers,
         retain_hours=properties.retain_hours,
         retained=await _retained(handle, properties),
-        snapshot=await Snapshot.of(handle, properties),
+        schema=properties.schema,
+        partition_by=properties.partition_by,
+        newest_entry=datetime.fromtimestamp(history.time_ms / 1000, UTC) if history.time_ms else None,
+        sizes=await (sizes or SizeIndex()).at(view),
         open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
     )
 
@@ -67,7 +90,7 @@ async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | 
         reservation = await read_reservation(handle, path)
     except NotFound:
         return None
-    return _open_instant(reservation, await _heartbeat_ages(handle), handle.log.history)
+    return _open_instant(reservation, await StoreClock(handle).heartbeat_ages(), handle.log.history)
 
 
 async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[DataFile, ...]:
@@ -77,29 +100,18 @@ async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[D
     return (await handle.log.reach_replaced(kept)).replaced(kept)
 
 
-async def _heartbeat_ages(handle: TableHandle) -> dict[str, float] | None:
-    """Return ``heartbeat_ages``; None with read access only, which cannot read the store's clock."""
-    try:
-        own = await clock_probe(handle)
-    except NotPermitted:
-        return None
-    try:
-        return await heartbeat_ages(handle, own)
-    finally:
-        await handle.backend.delete([own])
-
-
-def _open_instant(reservation: Reservation, ages: dict[str, float] | None, history: History) -> OpenInstant:
+def _open_instant(reservation: Reservation, ages: Mapping[str, float] | None, history: History) -> OpenInstant:
     decided = history.decided(reservation.instant)
     return OpenInstant(
         reservation=reservation,
         beat_age_s=None if ages is None else ages.get(reservation.instant),
-        writer=_writer_state(reservation, ages),
+        writer=writer_state(reservation, ages),
         decision=None if decided is None else decided.kind,
     )
 
 
-def _writer_state(reservation: Reservation, ages: dict[str, float] | None) -> WriterState:
+def writer_state(reservation: Reservation, ages: Mapping[str, float] | None) -> WriterState:
+    """Return the state by the ages of heartbeats; None where they are unknown."""
     here = WriterIdentity.here()
     if ages is None:
         return "dead" if reservation.writer.is_gone(seen_from=here) else "unknown"

@@ -5,24 +5,26 @@ listing of its markers (a page per 1,000 objects), and a get for each segment th
 put and deleted, to read the store's clock.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import anyio
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import NotFound, NotPermitted
+from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.inspection.status import WriterState, writer_state
 from tallymark.engine.instants.open_instants import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.store_time import store_time
+from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, read_objects
 from tallymark.engine.markers.name import INFIX
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.history_base import Decided, DecisionKind
-from tallymark.engine.timeline.lease import heartbeat_path
-from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+
+Ages = Mapping[str, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +77,14 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-CLOCK_S = 60.0
-"""Time for which the local clock is used in place of the store's: in it they drift by less than a second."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedInstant:
-    instant: str
-    operation: str
-    marker_kind: MarkerKind
-    """As the job was to keep them; with a service, ``folder.direct`` counts those that its tasks put themselves."""
+    reservation: Reservation
     folder: MarkerFolder
     """Content of the marker folder at the last scan while the instant was open."""
     beat_age_s: float | None
     """Seconds since the writer's last heartbeat, by the store's clock; None without one, or with read access only."""
+    writer: WriterState
     markers_s: float | None = None
     """Markers per second since the last scan; None at the first."""
     is_over: bool = False
@@ -97,6 +93,19 @@ class WatchedInstant:
     """The log's decision once it is over; None if its writer gave it up before."""
     position: int | None = None
     """Position of that entry."""
+
+    @property
+    def instant(self) -> str:
+        return self.reservation.instant
+
+    @property
+    def operation(self) -> str:
+        return self.reservation.operation
+
+    @property
+    def marker_kind(self) -> MarkerKind:
+        """As the job was to keep them; with a service, ``folder.direct`` counts those that its tasks put themselves."""
+        return self.reservation.marker_kind
 
 
 NOTHING = MarkerFolder(markers=0, segments=0, direct=0, bytes=0)
@@ -113,8 +122,7 @@ class InstantWatch:
         self._folders: dict[str, MarkerWatch] = {}
         self._seen: dict[str, tuple[float, WatchedInstant]] = {}
         self._over: set[str] = set()
-        self._ahead_s: float | None = None
-        self._clock_read_at = float("-inf")
+        self._clock = StoreClock(handle, now=now)
 
     async def scan(self, instant: str | None = None) -> tuple[WatchedInstant, ...]:
         """Return the instants that are open now, or the named one, and those that have ended since the last scan.
@@ -131,17 +139,17 @@ class InstantWatch:
         selected = reserved - self._over | self._seen.keys()
         if instant is not None:
             selected &= {instant}
-        heartbeats = await self._heartbeat_ages() if selected else {}
+        ages = await self._clock.heartbeat_ages() if selected else {}
         found = []
         for each in sorted(selected):
             decided = history.decided(each)
             if decided is None and each in reserved:
-                found.append(await self._scan_instant(each, heartbeats.get(each)))
+                found.append(await self._scan_instant(each, ages))
             else:
-                found.append(self._ended(each, heartbeats.get(each), decided))
+                found.append(self._ended(each, ages, decided))
         return tuple(found)
 
-    async def _scan_instant(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
+    async def _scan_instant(self, instant: str, ages: Ages) -> WatchedInstant:
         """Return an open instant."""
         if instant not in self._folders:
             concurrency = self._handle.commit_settings.concurrency
@@ -151,33 +159,29 @@ class InstantWatch:
         rate = None
         if before is not None and now > before[0]:
             rate = (folder.markers - before[1].folder.markers) / (now - before[0])
-        found = replace(self._last(instant, beat_age_s), folder=folder, beat_age_s=beat_age_s, markers_s=rate)
+        found = replace(self._last(instant, ages), folder=folder, markers_s=rate)
         self._seen[instant] = now, found
         return found
 
-    def _last(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
-        """Return its folder as of the last scan; an empty one if it is new."""
-        if instant in self._seen:
-            return self._seen[instant][1]
-        reservation = self._reservations[instant]
+    def _last(self, instant: str, ages: Ages) -> WatchedInstant:
+        """Return its folder as of the last scan; an empty one if it is new. The heartbeat is as of now."""
+        seen = self._seen.get(instant)
+        reservation = self._reservations[instant] if seen is None else seen[1].reservation
         return WatchedInstant(
-            instant=instant,
-            operation=reservation.operation,
-            marker_kind=reservation.marker_kind,
-            folder=NOTHING,
-            beat_age_s=beat_age_s,
+            reservation=reservation,
+            folder=NOTHING if seen is None else seen[1].folder,
+            beat_age_s=None if ages is None else ages.get(instant),
+            writer=writer_state(reservation, ages),
         )
 
-    def _ended(self, instant: str, beat_age_s: float | None, decided: Decided | None) -> WatchedInstant:
+    def _ended(self, instant: str, ages: Ages, decided: Decided | None) -> WatchedInstant:
         """Return an instant that is not open any more; it is returned only once."""
-        last = self._last(instant, beat_age_s)
+        last = self._last(instant, ages)
         self._over.add(instant)
         self._seen.pop(instant, None)
         self._folders.pop(instant, None)
         return replace(
             last,
-            beat_age_s=beat_age_s,
-            markers_s=None,
             is_over=True,
             decision=decided.kind if decided else None,
             position=decided.position if decided else None,
@@ -196,21 +200,3 @@ class InstantWatch:
             names.add(instant)
         self._reservations = {name: self._reservations[name] for name in names}
         return names
-
-    async def _heartbeat_ages(self) -> dict[str, float]:
-        if self._now() - self._clock_read_at >= CLOCK_S:
-            self._ahead_s = await self._store_ahead_s()
-            self._clock_read_at = self._now()
-        if self._ahead_s is None:
-            return {}
-        now = self._now() + self._ahead_s
-        heartbeats = [(entry.path, entry.modified) async for entry in self._handle.backend.list(HEARTBEAT_FOLDER)]
-        found = {path: max(0.0, now - modified) for path, modified in heartbeats}
-        return {each: found[heartbeat_path(each)] for each in self._reservations if heartbeat_path(each) in found}
-
-    async def _store_ahead_s(self) -> float | None:
-        """Return the store's time minus our monotonic clock; None with read access only."""
-        try:
-            return await store_time(self._handle) - self._now()
-        except NotPermitted:
-            return None

@@ -1,5 +1,6 @@
 """Recovery of instants of dead writers: the committed ones are finished, the others rolled back."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import anyio
@@ -59,7 +60,7 @@ async def recover_listed(handle: TableHandle, properties: TableProperties, *, ow
         await project(handle, properties, handle.log.history.head)
 
 
-def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:
+def is_dead(reservation: Reservation, ages: Mapping[str, float], *, seen_from: WriterIdentity) -> bool:
     """Return whether the writer's process has certainly ended, or its last heartbeat is older than its lease, or
     missing.
     """

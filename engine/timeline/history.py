@@ -66,6 +66,13 @@ class History:
         """The number of the newest entry; 0 before the first."""
         return self._base + len(self._entries)
 
+    @property
+    def time_ms(self) -> int:
+        """When the newest entry was put, by its writer's clock, in milliseconds since 1970; never less than that of an
+        entry before. 0 without entries, and where no entry has a time.
+        """
+        return self._time_ms
+
     def apply(self, entry: LogEntry) -> None:
         """Apply the entry at ``head + 1``.
 
@@ -263,6 +270,11 @@ class History:
     def instants_after(self, position: int) -> list[str]:
         """Return the instants that are decided after a position."""
         return [decided.instant for decided in self._decided.values() if decided.position > position]
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions of the entries that count, in order; without archived ones."""
+        return [decided.position for decided in self._decided.values() if decided.position > self.start]
 
     @property
     def commits(self) -> list[int]:

@@ -193,11 +193,7 @@ class CommitLog:
             InvalidRequest: they are archived.
         """
         while position < self.history.base:
-            if position < self.history.start:
-                raise InvalidRequest(
-                    f"position {position} of {shown(self._backend.url)} is archived: its log is kept from position "
-                    f"{self.history.start} on (CommitSettings.log_entry_count)"
-                )
+            self._check_not_archived(position)
             async with self._reading:
                 base = self.history.base
                 numbers = range(position + 1, base + 1)
@@ -211,7 +207,7 @@ class CommitLog:
                     self.history.take_back(found)
         return self.history
 
-    async def _read_all(self, numbers: Iterable[int]) -> list[LogEntry]:
+    async def _read_all(self, numbers: Sequence[int]) -> list[LogEntry]:
         found = await read_entries(self._backend, numbers)
         if missing := next((number for number in numbers if number not in found), None):
             raise _gone(missing)
@@ -223,6 +219,35 @@ class CommitLog:
         if furthest is not None:
             self.history.archive(min(furthest.start, self.history.head), furthest.floor)
         return self.history.start > known
+
+    async def entries(self, *, after: int | None = None, limit: int | None = None) -> list[tuple[int, LogEntry]]:
+        """Return the entries that count now, with their positions, in order: of those after a position, by default all
+        that are not archived, the first ``limit``; without ``after`` the newest. The history does not keep them.
+
+        Raises as ``refresh``, and InvalidRequest where entries after that position are archived.
+        """
+        history = await self.refresh()
+        first = history.start if after is None else after
+        self._check_not_archived(first)
+        positions = [position for position in history.positions if position > first]
+        if limit is not None:
+            positions = positions[:limit] if after is not None else positions[-limit:]
+        known = {position: history.entry(position) for position in positions if position > history.base}
+        earlier = [position for position in positions if position not in known]
+        try:
+            known.update(zip(earlier, await self._read_all(earlier), strict=True))
+        except CorruptObject:
+            if await self._is_archived_further():
+                return await self.entries(after=after, limit=limit)
+            raise
+        return [(position, known[position]) for position in positions]
+
+    def _check_not_archived(self, position: int) -> None:
+        if position < self.history.start:
+            raise InvalidRequest(
+                f"position {position} of {shown(self._backend.url)} is archived: its log is kept from position "
+                f"{self.history.start} on (CommitSettings.log_entry_count)"
+            )
 
     async def reach_replaced(self, positions: range) -> History:
         """Make the entries at these positions that have replaced files available. Raises as ``reach``."""

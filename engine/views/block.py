@@ -14,8 +14,9 @@ Rows are in the order in which they were added. Only the position of a row's rem
 """
 
 import struct
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import msgpack
 
@@ -106,6 +107,38 @@ def unpack_live(block: bytes | bytearray | memoryview, partition: str, position:
     except (struct.error, ValueError, TypeError) as error:
         raise _damaged(partition, error) from error
     return files
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSizes:
+    """Sums of the files of a partition."""
+
+    sizes: "array[int]"
+    """Bytes of each file, ascending."""
+    rows: int
+    rewritten_bytes: int
+
+
+def sum_live(block: bytes | bytearray | memoryview, partition: str, position: int) -> LiveSizes:
+    """Return the sizes of the files that were live at a position: of the rows only the heads are read.
+
+    Raises CorruptObject, as ``unpack_rows``.
+    """
+    sizes, all_rows, all_rewritten = array("q"), 0, 0
+    at, end, unpack, head = 0, len(block), _HEAD.unpack_from, _HEAD.size
+    try:
+        while at < end:
+            rows, size, _, rewritten, added_at, removed_at, length = unpack(block, at)
+            at += head + length
+            if at > end:
+                raise ValueError(_CUT_OFF)
+            if added_at <= position and not 0 < removed_at <= position:
+                sizes.append(size)
+                all_rows += rows
+                all_rewritten += rewritten
+    except (struct.error, ValueError) as error:
+        raise _damaged(partition, error) from error
+    return LiveSizes(array("q", sorted(sizes)), all_rows, all_rewritten)
 
 
 def find_live(block: bytes, partition: str, file_id: str, position: int) -> DataFile | None:

@@ -17,7 +17,15 @@ from tallymark.engine.errors import Closed, CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
-from tallymark.engine.views.block import find_live, mark_all_removed, unpack_live, unpack_rows, without_removed
+from tallymark.engine.views.block import (
+    LiveSizes,
+    find_live,
+    mark_all_removed,
+    sum_live,
+    unpack_live,
+    unpack_rows,
+    without_removed,
+)
 from tallymark.engine.views.change import Change, changes_of
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.row import FileRow
@@ -321,6 +329,20 @@ class ViewAt:
     async def files(self, partition: str) -> tuple[DataFile, ...]:
         """Return the live files of a partition, sorted by name; none for one that the table does not have."""
         return live_files(await self.block(partition), partition, self.position)
+
+    async def sizes(self, partition: str) -> LiveSizes:
+        """Return the sizes of the live files of a partition, for less than the files themselves take."""
+        return sum_live(await self.block(partition), partition, self.position)
+
+    def changes(self) -> dict[str, int]:
+        """Return the position of the last change of each partition that ever had a file, by the head. Answers about a
+        partition that has not changed later than the position of another query are those of that query.
+        """
+        return {partition: state.changed_at for partition, state in self._view.states.items()}
+
+    async def read(self, partitions: Collection[str]) -> None:
+        """Read those of these partitions concurrently that are not read yet."""
+        await self._view.read(partitions)
 
     async def files_of(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
         """Return the live files of these partitions, sorted by path."""

@@ -22,7 +22,7 @@ MASKED = {
     *("host", "pid", "detail", "file_system", "mount_point", "remarks"),
     *("beat_age_s", "seconds", "median_s", "p99_s", "interval_s", "clock_skew_s", "p50", "p95", "largest"),
     *("bytes", "free_bytes", "bytes_written", "rewritten_bytes", "removed_bytes", "inserted_bytes"),
-    *("retained_bytes", "small_bytes", "looked_up_bytes"),
+    *("retained_bytes", "small_bytes", "looked_up_bytes", "newest_entry"),
 }
 
 WRITING = ("clean", "delete", "rollback", "checkpoint")

@@ -28,6 +28,7 @@ def show_status(page: "Console", document: StatusDocument) -> None:
         "readers": document["readers"],
         **_retained(document),
         "position": f"{document['position']:,}",
+        "newest entry": document["newest_entry"] or "none",
         "partitions": f"{document['partitions']:,}",
         "files": f"{document['files']:,}",
         "rows": f"{document['rows']:,}",

@@ -4,9 +4,11 @@ from uuid import UUID
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
-from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes, SizeBucket
+from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes, SizeBucket, SizeIndex
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.block import LiveSizes, pack_rows, sum_live
+from tallymark.engine.views.row import FileRow
 from tests.engine.jobs.scene import Store, committed, table
 from tests.support.loops import on_both_loops
 
@@ -21,7 +23,14 @@ def files(partition: str, *sizes: int) -> list[DataFile]:
 
 
 def sizes_of(*some: DataFile, **named: int) -> FileSizes:
-    return FileSizes.of(some, position=1, **named)
+    partitions = {file.partition for file in some}
+    by_partition = {each: [file for file in some if file.partition == each] for each in partitions}
+    return FileSizes.of({each: live_sizes(files) for each, files in by_partition.items()}, position=1, **named)
+
+
+def live_sizes(some: list[DataFile]) -> LiveSizes:
+    block = pack_rows(FileRow(file, 1) for file in some)
+    return sum_live(block, some[0].partition, 1)
 
 
 def test_a_file_of_the_size_up_to_which_appends_fill_is_not_small_and_one_a_byte_below_is():
@@ -102,3 +111,21 @@ async def test_files_of_nothing_are_refused():
         await table(Store(has_staging=True).backend).files()
     with pytest.raises(InvalidRequest, match="small_below=-1"):
         await table(Store(has_staging=True).backend).files(small_below=-1)
+
+
+@on_both_loops
+async def test_an_index_reads_only_the_partitions_that_have_changed(store):
+    await committed(store.backend)
+    index, handle = SizeIndex(), table(store.backend)._handle(await table(store.backend).properties())
+    properties = await table(store.backend).properties()
+
+    async def sizes() -> FileSizes:
+        history = await handle.log.refresh()
+        return await index.at(handle.view(properties).at(history.head))
+
+    assert await sizes() == await table(store.backend).files()
+    before = dict(index._known)
+    await committed(store.backend, months={1: 5})
+    assert await sizes() == await table(store.backend).files()
+    changed = {each for each, known in index._known.items() if before[each][1] is not known[1]}
+    assert changed == {"month=1"}

@@ -24,9 +24,7 @@ def path_of(job: WriteJob, task: int) -> str:
 
 
 async def watching(backend, clock: StoreClock) -> InstantWatch:
-    watch = await table(backend).watch()
-    watch._now = clock
-    return watch
+    return InstantWatch((await table(backend).watch())._handle, now=clock)
 
 
 async def test_a_look_counts_what_is_durable_by_now():
