@@ -116,8 +116,8 @@ async def test_files_of_nothing_are_refused():
 @on_both_loops
 async def test_an_index_reads_only_the_partitions_that_have_changed(store):
     await committed(store.backend)
-    index, handle = SizeIndex(), table(store.backend)._handle(await table(store.backend).properties())
-    properties = await table(store.backend).properties()
+    properties = await table(store.backend)._properties()
+    index, handle = SizeIndex(), table(store.backend)._handle(properties)
 
     async def sizes() -> FileSizes:
         history = await handle.log.refresh()
