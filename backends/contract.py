@@ -12,9 +12,9 @@ family.
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
-from tallymark.backends.errors import InvalidPath, NotFound
+from tallymark.backends.errors import InvalidPath, NotFound, NotPermitted
 
 _PLAIN = re.compile(r"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*", re.ASCII)
 """Matches most paths: ASCII, and no segment starts with a space or a dot. One match accepts such a path."""
@@ -147,6 +147,26 @@ class Backend(Protocol):
         Does nothing without staging: there each name has to be fenced by a put-if-absent.
         """
         ...
+
+
+@runtime_checkable
+class FolderListing(Protocol):
+    """A backend that can also list one level alone. Optional: only a search for tables below a root needs it."""
+
+    async def folders(self, directory: str) -> Sequence[str]:
+        """Return the names of the folders directly below the directory (``""`` is the root), sorted.
+
+        A folder is what has an object below it, at any depth. Stores with directories also show empty ones and their
+        own, and follow no symbolic link. A directory that does not exist has none.
+        """
+        ...
+
+
+async def folders_of(backend: Backend, directory: str) -> Sequence[str]:
+    """Return what ``FolderListing`` does. Raises NotPermitted for a backend that does not have it."""
+    if not isinstance(backend, FolderListing):
+        raise NotPermitted(f"{backend.url}: this store does not list folders; name each table, not a folder above it")
+    return await backend.folders(directory)
 
 
 async def exists(backend: Backend, path: str) -> bool:

@@ -82,6 +82,9 @@ class LocalBackend:
         for entry in await self._threads.run(self._entries, directory):
             yield entry
 
+    async def folders(self, directory: str) -> Sequence[str]:
+        return await self._threads.run(self._folders, directory)
+
     async def delete(self, paths: Sequence[str]) -> None:
         await self._threads.run(self._delete, paths)
 
@@ -207,6 +210,15 @@ class LocalBackend:
                         continue
                     if stat.S_ISREG(facts.st_mode):
                         yield Entry(below + item.name, facts.st_size, facts.st_mtime)
+
+    def _folders(self, directory: str) -> Sequence[str]:
+        top = self._at(directory) if directory else self._root
+        with translated(directory, top):
+            try:
+                with os.scandir(top) as found:
+                    return sorted(item.name for item in found if item.is_dir(follow_symlinks=False))
+            except (FileNotFoundError, NotADirectoryError):
+                return []
 
     def _delete(self, paths: Sequence[str]) -> None:
         targets = {path: self._at(path) for path in paths}

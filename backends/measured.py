@@ -11,7 +11,7 @@ from typing import BinaryIO, Self, TypeVar
 
 import anyio
 
-from tallymark.backends.contract import Backend, Entry, NewFile
+from tallymark.backends.contract import Backend, Entry, NewFile, folders_of
 from tallymark.backends.meter import RequestClass, RequestMeter, RequestStatistics, outcome_of
 from tallymark.backends.throttling import throttling_of
 
@@ -74,6 +74,9 @@ class MeasuredBackend:
         except BaseException as error:
             self._meter.record("list", outcome_of(error), seconds=waited_s)
             raise
+
+    async def folders(self, directory: str) -> Sequence[str]:
+        return await self._counted("list", lambda: folders_of(self._inner, directory))
 
     async def delete(self, paths: Sequence[str]) -> None:
         await self._counted("delete", lambda: self._inner.delete(paths))

@@ -63,6 +63,13 @@ class MemoryBackend:
         for path, data, modified in found:
             yield Entry(path, len(data), modified)
 
+    async def folders(self, directory: str) -> Sequence[str]:
+        await anyio.lowlevel.checkpoint()
+        prefix = check_path(directory) + "/" if directory else ""
+        with self._lock:
+            below = [path[len(prefix) :].partition("/") for path in self._objects if path.startswith(prefix)]
+        return sorted({name for name, slash, _ in below if slash})
+
     async def delete(self, paths: Sequence[str]) -> None:
         await anyio.lowlevel.checkpoint()
         checked = [check_path(path) for path in paths]

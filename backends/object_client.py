@@ -185,6 +185,21 @@ class ObjectClient:
         ]
         return entries, len(found) >= PAGE_COUNT
 
+    def folders(self, directory: str) -> Sequence[str]:
+        """Return the names of the folders directly below the directory, sorted. The vendor's client reads all pages."""
+        below = self.key(directory) + "/" if directory else self._prefix
+        started = time.perf_counter()
+
+        def level() -> Mapping[str, Any]:
+            return obstore.list_with_delimiter(self._store(), below.removesuffix("/") or None)
+
+        found = self._request("list", "list", directory, level)
+        folders = found["common_prefixes"]
+        page_count = -(-(len(folders) + len(found["objects"])) // PAGE_COUNT)
+        for _ in range(page_count - 1):
+            self._meter.record("list", "ok", seconds=(time.perf_counter() - started) / page_count)
+        return sorted(folder.rpartition("/")[2] for folder in folders)
+
     def delete(self, paths: Sequence[str]) -> None:
         """Remove the objects, PAGE_COUNT at most. Of several, absent ones are fine.
 

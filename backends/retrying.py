@@ -1,6 +1,7 @@
 """Backend whose unanswered requests are repeated where that is harmless.
 
-Repeated: get, get_range, put, list, delete, open_staging, close_staging; a second time they do the same as the first.
+Repeated: get, get_range, put, list, folders, delete, open_staging, close_staging; a second time they do the same as
+the first.
 Not repeated: put_new, new_file and publish. A second put_new would meet the first one's object and treat it as
 another's, so the stores that lose answers repeat it themselves, where a nonce identifies the object's writer, with the
 same ``Retries``.
@@ -16,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import anyio
 
 from tallymark.backends.concurrently import concurrently
-from tallymark.backends.contract import Backend, Entry, NewFile
+from tallymark.backends.contract import Backend, Entry, NewFile, folders_of
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.measured import close_listing
 from tallymark.backends.meter import RequestStatistics
@@ -109,6 +110,9 @@ class RetryingBackend:
         if failure is None or listing.has_news:
             trial.answered(anyio.current_time(), is_news=listing.has_news)
         return failure
+
+    async def folders(self, directory: str) -> Sequence[str]:
+        return await self._retries.run(lambda: folders_of(self._inner, directory))
 
     async def delete(self, paths: Sequence[str]) -> None:
         pages = [paths[first : first + PAGE_COUNT] for first in range(0, len(paths), PAGE_COUNT)]

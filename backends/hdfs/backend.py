@@ -102,6 +102,9 @@ class HdfsBackend:
             else:
                 yield found
 
+    async def folders(self, directory: str) -> Sequence[str]:
+        return await self._threads.run(self._folders, self._at(directory) if directory else self._root)
+
     async def delete(self, paths: Sequence[str]) -> None:
         await self._threads.run(self._delete, paths)
 
@@ -233,6 +236,12 @@ class HdfsBackend:
                 entries.append((path, Entry(path[start:], status.length, status.modification_time / 1000)))
         entries.sort(key=itemgetter(0), reverse=True)
         return [entry for _, entry in entries]
+
+    def _folders(self, folder: str) -> Sequence[str]:
+        try:
+            return sorted(status.path.rpartition("/")[2] for status in self._inside(folder) if status.isdir)
+        except (NotFound, NotADirectory):
+            return []
 
     def _delete(self, paths: Sequence[str]) -> None:
         targets = [self._at(path) for path in paths]

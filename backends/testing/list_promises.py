@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass, field
 
 import anyio
+import pytest
 
 from tallymark.backends import Backend
+from tallymark.backends.contract import FolderListing
 from tallymark.backends.testing.store import StoreTests, large_promise, listed, promise
 
 
@@ -64,6 +66,41 @@ class ListPromises(StoreTests):
         modified = {entry.path: entry.modified async for entry in backend.list("")}
         assert modified["c"] <= modified["a"] <= modified["b"]
         assert all(math.isfinite(when) for when in modified.values())
+
+    @promise
+    async def test_folders_are_those_directly_below_sorted_and_once_each(self, backend: Backend) -> None:
+        for path in ("t/file", "t/b/1", "t/b/2", "t/a/deep/er/1", "t/a.b/1", "t2/no/1", "no/t/1"):
+            await backend.put(path, b"")
+        assert await _folders(backend, "t") == ["a", "a.b", "b"]
+        assert await _folders(backend, "t/a") == ["deep"]
+        assert [name for name in await _folders(backend, "") if not name.startswith(".")] == ["no", "t", "t2"]
+
+    @promise
+    async def test_folders_have_the_names_that_they_were_given(self, backend: Backend) -> None:
+        names = ["a b", "100%", "a%20b", "a=1", "é", "e\u0301", "\N{GRINNING FACE}", "\uffee", "a+b", ".hidden"]
+        for name in names:
+            await backend.put(f"t/{name}/1", b"")
+            await backend.put(f"t/{name}/{name}/1", b"")
+        assert await _folders(backend, "t") == sorted(names)
+        assert [await _folders(backend, f"t/{name}") for name in names] == [[name] for name in names]
+
+    @promise
+    async def test_a_directory_that_does_not_exist_has_no_folders(self, backend: Backend) -> None:
+        await backend.put("a/b", b"")
+        for missing in ("x/y", "a/b", "a/x"):
+            assert await _folders(backend, missing) == []
+
+    @large_promise
+    async def test_folders_are_more_than_one_request_lists(self, backend: Backend) -> None:
+        names = [f"{number:05}" for number in range(self.deleted_object_count)]
+        await self.fill(backend, [f"t/{name}/1" for name in names])
+        assert await _folders(backend, "t") == names
+
+
+async def _folders(backend: Backend, directory: str) -> list[str]:
+    if not isinstance(backend, FolderListing):
+        pytest.skip("it does not list folders, which is optional")
+    return list(await backend.folders(directory))
 
 
 @dataclass(slots=True)

@@ -155,3 +155,27 @@ class HudiServiceSettings:
         check_above_zero("send_timeout_s", self.send_timeout_s)
         check_at_least(1024, "request_bytes", self.request_bytes)
         check_above_zero("views_timeout_s", self.views_timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """Settings of the service that shows the tables below the roots."""
+
+    depth: int = 3
+    """Levels of folders below a root in which tables are looked for, such as ``<team>/<database>/<table>``; 0 for roots
+    that are tables. A level more costs a listing of each of its folders."""
+    discover_s: float = 300.0
+    """Time for which the tables that were found are kept; a new table is shown after that. A search costs one LIST per
+    folder: by default 12 an hour of each."""
+    discover_folder_count: int = 10_000
+    """Maximum listings of a search below one root; beyond it none of its tables are shown, and the reason is. It bounds
+    what a root costs that contains far more than tables."""
+    discover_timeout_s: float = 30.0
+    """Time limit for the search below one root: that long a root without an answer delays the tables of the others. 16
+    folders are listed at once: 10,000 take that long where one takes 50 ms."""
+
+    def __post_init__(self) -> None:
+        check_at_least(0, "depth", self.depth)
+        check_above_zero("discover_s", self.discover_s)
+        check_at_least(1, "discover_folder_count", self.discover_folder_count)
+        check_above_zero("discover_timeout_s", self.discover_timeout_s)

@@ -126,6 +126,13 @@ class ListsByPrefix(MemoryBackend):
                 yield entry
 
 
+class ShowsObjectsAsFolders(MemoryBackend):
+    async def folders(self, directory: str) -> Sequence[str]:
+        prefix = f"{directory}/" if directory else ""
+        paths = [entry.path async for entry in self.list(directory)]
+        return sorted({path.removeprefix(prefix).partition("/")[0] for path in paths})
+
+
 class RefusesToDeleteWhatIsAbsent(MemoryBackend):
     async def delete(self, paths: Sequence[str]) -> None:
         if absent := [path for path in paths if path not in self._objects]:

@@ -159,6 +159,13 @@ async def test_a_listing_shows_files_only(peek):
     assert await listed(peek.backend) == ["a/b"]
 
 
+@on_both_loops
+async def test_a_link_to_a_directory_is_not_a_folder(peek):
+    await peek.backend.put("t/a/b", b"")
+    (peek.root / "t" / "link").symlink_to(peek.root / "t" / "a")
+    assert await peek.backend.folders("t") == ["a"]
+
+
 def test_it_makes_nothing_before_the_first_write(peek):
     assert repr(peek.backend) == f"<LocalBackend {peek.root}>"
     assert not peek.root.exists()

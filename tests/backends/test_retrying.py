@@ -27,11 +27,12 @@ def retrying(*script, settings=None):
 
 @on_virtual_time
 async def test_gets_puts_and_deletes_whose_answers_are_lost_are_made_again():
-    verbs: tuple[Verb, ...] = ("put", "get", "get_range", "delete")
+    verbs: tuple[Verb, ...] = ("put", "get", "get_range", "folders", "delete")
     for fault in (lost_request, lost_answer):
         backend, storage = retrying(*(fault(verb, nth=1) for verb in verbs))
         await backend.put("a", b"1")
         assert await backend.get("a") == await backend.get_range("a", 0, 2) == b"1"
+        assert await backend.folders("") == []
         await backend.delete(["a"])
         assert [call.verb for call in storage.calls] == [verb for verb in verbs for _ in range(2)]
         assert await listed(storage.inner) == []

@@ -33,6 +33,7 @@ CAUGHT_BY = {
     "ListsByPosition": "a_listing_during_deletes_misses_no_kept_object_and_invents_none",
     "ListsWhatItListedBefore": "a_listing_during_deletes_misses_no_kept_object_and_invents_none",
     "ListsByPrefix": "a_directory_ends_at_a_slash",
+    "ShowsObjectsAsFolders": "folders_are_those_directly_below_sorted_and_once_each",
     "RefusesToDeleteWhatIsAbsent": "deleting_what_is_absent_is_fine",
     "DeletesOneRequestOnly": "one_delete_takes_more_objects_than_one_request_absent_ones_among_them",
     "DecodesNames": "names_that_look_alike_when_encoded_are_different",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tallymark.backends import Backend
+from tallymark.backends import Backend, NotPermitted
+from tallymark.backends.contract import folders_of
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.meter import RequestMeter
@@ -11,6 +12,7 @@ from tallymark.backends.retrying import RetryingBackend
 from tallymark.backends.testing import ObjectStoreConformance, StagingConformance
 from tallymark.backends.testing.store import StoreTests
 from tests.backends.test_memory import MemoryPeek
+from tests.support.loops import on_virtual_time
 
 
 class _WrappedPeek(MemoryPeek):
@@ -45,3 +47,13 @@ class TestWrappedWithStaging(_Wrapped, StagingConformance):
 
 def _wrapped(store: Backend) -> Backend:
     return MeasuredBackend(RetryingBackend(store, Retries()), RequestMeter())
+
+
+class _ListsNoFolders(MemoryBackend):
+    folders = None  # type: ignore[assignment]  # a protocol that is checked at run time takes None for missing
+
+
+@on_virtual_time
+async def test_what_lists_no_folders_is_refused():
+    with pytest.raises(NotPermitted, match="does not list folders"):
+        await folders_of(_wrapped(_ListsNoFolders()), "")

@@ -21,7 +21,17 @@ from tallymark.backends.errors import BackendError, NotPermitted, Unavailable
 from tests.support.wrapped import WrappedBackend
 
 Verb = Literal[
-    "get", "get_range", "put", "put_new", "list", "delete", "new_file", "publish", "open_staging", "close_staging"
+    "get",
+    "get_range",
+    "put",
+    "put_new",
+    "list",
+    "folders",
+    "delete",
+    "new_file",
+    "publish",
+    "open_staging",
+    "close_staging",
 ]
 Where = str | Callable[[str], bool]
 """Which paths: a pattern such as ``*/MARKERS1*`` (``*`` also matches ``/``), or a predicate."""

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, BinaryIO
 
-from tallymark.backends.contract import Backend, Entry, NewFile
+from tallymark.backends.contract import Backend, Entry, NewFile, folders_of
 
 
 class WrappedBackend:
@@ -47,6 +47,10 @@ class WrappedBackend:
 
         for entry in await self._through("list", (directory,), gather):
             yield entry
+
+    async def folders(self, directory: str) -> Sequence[str]:
+        names: Sequence[str] = await self._through("folders", (directory,), lambda: folders_of(self.inner, directory))
+        return names
 
     async def delete(self, paths: Sequence[str]) -> None:
         await self._through("delete", tuple(paths), lambda: self.inner.delete(paths))

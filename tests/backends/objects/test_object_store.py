@@ -20,11 +20,12 @@ def counts(backend):
     return {found.request_class: dict(found.outcomes) for found in backend.statistics().classes}
 
 
-def page(keys, *, is_truncated=False):
+def page(keys, *, folders=(), is_truncated=False):
     entries = "".join(
         f"<Contents><Key>{key}</Key><Size>3</Size><LastModified>2025-11-21T08:00:00.500Z</LastModified></Contents>"
         for key in keys
     )
+    entries += "".join(f"<CommonPrefixes><Prefix>{folder}/</Prefix></CommonPrefixes>" for folder in folders)
     more = "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>" if is_truncated else ""
     return Say(
         200, f"<ListBucketResult>{more or '<IsTruncated>false</IsTruncated>'}{entries}</ListBucketResult>".encode()
@@ -136,6 +137,21 @@ async def test_a_listing_can_begin_in_the_middle(server, backend):
     server.say(page(["t/m/5", "t/m/6"]))
     assert [entry.path async for entry in backend.list_after("m", "m/4")] == ["m/5", "m/6"]
     assert "start-after=t/m/4" in server.asked[0].target
+
+
+@on_both_loops
+async def test_folders_are_one_request_for_a_thousand_of_what_is_directly_below(server, backend):
+    server.say(page(["t/m/file"], folders=["t/m/a", "t/m/b"]))
+    assert await backend.folders("m") == ["a", "b"]
+    assert "delimiter=/" in server.asked[0].target
+    assert counts(backend) == {"list": {"ok": 1}}
+    names = [f"{number:04}" for number in range(1500)]
+    server.say(
+        page([], folders=[f"t/{name}" for name in names[:1000]], is_truncated=True),
+        page(["t/file"], folders=[f"t/{name}" for name in names[1000:]]),
+    )
+    assert await backend.folders("") == names
+    assert counts(backend) == {"list": {"ok": 1 + 2}}
 
 
 @on_both_loops

@@ -1,0 +1,1 @@
+"""What people and their tools read of the tables below the roots, over HTTP."""
