@@ -14,13 +14,13 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.inspection.as_of import AsOf, position_as_of
-from tallymark.engine.inspection.clean_dry_run import plan_clean
+from tallymark.engine.inspection.clean_dry_run import plan_clean, plan_rollback
 from tallymark.engine.inspection.explain import explain
 from tallymark.engine.inspection.explain_text import Explanation
 from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes, SizeIndex
 from tallymark.engine.inspection.leased_snapshot import lease_snapshot
 from tallymark.engine.inspection.snapshot import Snapshot
-from tallymark.engine.inspection.status import TableStatus, read_status
+from tallymark.engine.inspection.status import TableStatus, not_open, read_status
 from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.instants.finish import Progress
@@ -41,6 +41,7 @@ from tallymark.engine.maintenance.checkpoint import leave_checkpoint
 from tallymark.engine.maintenance.clean import CleanResult, clean, end_abandoned
 from tallymark.engine.maintenance.recovery import end_instant
 from tallymark.engine.maintenance.retention import Retention, hours_to_keep
+from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
@@ -90,6 +91,8 @@ class Table:
         self._lease = lease
         self._views = views
         self._clock = clock
+        self._sizes: SizeIndex | None = None
+        self._store_clock: StoreClock | None = None
 
     @property
     def url(self) -> str:
@@ -328,7 +331,7 @@ class Table:
         handle = self._handle(properties)
         history = await handle.log.refresh()
         view = handle.view(properties).at(history.head)
-        return await SizeIndex().at(view, prefix=prefix, small_below=small_below)
+        return await (self._sizes or SizeIndex()).at(view, prefix=prefix, small_below=small_below)
 
     async def explain(self, file: str) -> Explanation:
         """Explain why a file is kept, hidden or due for removal, and what will happen to it.
@@ -370,7 +373,7 @@ class Table:
     async def status(self) -> TableStatus:
         """Return the table's properties, contents and open writers. Raises UnsupportedTable where there is no table."""
         properties = await self._properties()
-        return await read_status(self._handle(properties), properties)
+        return await read_status(self._handle(properties), properties, sizes=self._sizes, clock=self._store_clock)
 
     async def timeline(self, *, after: int | None = None, limit: int | None = None) -> list[tuple[int, LogEntry]]:
         """Return the entries of the commit log that count, oldest first, with their positions; without archived ones
@@ -397,15 +400,20 @@ class Table:
         """Return a watch, which scans the markers of open instants repeatedly. Raises UnsupportedTable."""
         return InstantWatch(self._handle(await self._properties()))
 
-    async def rollback(self, instant: str | None = None) -> tuple[Ended, ...]:
-        """Roll back every instant whose writer is dead; or the named one, its writer dead or not."""
+    async def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> tuple[Ended, ...]:
+        """Roll back every instant whose writer is dead; or the named one, its writer dead or not.
+
+        With ``dry_run`` nothing is changed, and the result is what would be, without fences.
+        """
         properties = await self._properties()
         handle = self._handle(properties)
+        if dry_run:
+            return await plan_rollback(handle, instant)
         if instant is None:
             return await end_abandoned(handle, properties)
         named = [found for found in await open_reservations(handle) if found.instant == instant]
         if not named:
-            raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
+            raise not_open(instant)
         return (await end_instant(handle, properties, named[0]),)
 
     async def clean(

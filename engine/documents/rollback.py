@@ -19,8 +19,11 @@ class EndedFields(TypedDict):
 
 class RollbackDocument(TypedDict):
     url: str
+    dry_run: bool
+    """True if nothing was changed."""
     ended: list[EndedFields]
 
 
-async def end_instants(table: "Table", instant: str | None) -> RollbackDocument:
-    return document_of(RollbackDocument, table, ended=await table.rollback(instant))
+async def end_instants(table: "Table", instant: str | None = None, *, dry_run: bool = False) -> RollbackDocument:
+    ended = await table.rollback(instant, dry_run=dry_run)
+    return document_of(RollbackDocument, table, dry_run=dry_run, ended=ended)

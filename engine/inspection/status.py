@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from tallymark.backends.errors import NotFound
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.inspection.file_sizes import FileSizes, SizeIndex
 from tallymark.engine.instants.open_instants import open_reservations, read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
@@ -66,9 +67,8 @@ async def read_status(
 
     Where instants are open, a heartbeat is put and deleted, to read the store's clock.
     """
-    reservations = await open_reservations(handle)  # before the heartbeats: a reserved writer has put one before
-    ages = await (clock or StoreClock(handle)).heartbeat_ages() if reservations else None
-    history = await handle.log.refresh()
+    open_instants = await read_open_instants(handle, clock)
+    history = handle.log.history
     view = handle.view(properties).at(history.head)
     return TableStatus(
         name=properties.name,
@@ -79,8 +79,20 @@ async def read_status(
         partition_by=properties.partition_by,
         newest_entry=datetime.fromtimestamp(history.time_ms / 1000, UTC) if history.time_ms else None,
         sizes=await (sizes or SizeIndex()).at(view),
-        open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
+        open_instants=open_instants,
     )
+
+
+async def read_open_instants(handle: TableHandle, clock: StoreClock | None = None) -> tuple[OpenInstant, ...]:
+    """Return the open instants as of the log's end, which is read."""
+    reservations = await open_reservations(handle)  # before the heartbeats: a reserved writer has put one before
+    ages = await (clock or StoreClock(handle)).heartbeat_ages() if reservations else None
+    history = await handle.log.refresh()
+    return tuple(_open_instant(reservation, ages, history) for reservation in reservations)
+
+
+def not_open(instant: str) -> InvalidRequest:
+    return InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
 
 
 async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | None:

@@ -12,13 +12,12 @@ import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
-from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.inspection.status import WriterState, writer_state
+from tallymark.engine.inspection.status import WriterState, not_open, writer_state
 from tallymark.engine.instants.open_instants import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, read_objects
-from tallymark.engine.markers.name import INFIX
+from tallymark.engine.markers.name import INFIX, MarkerName
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.history_base import Decided, DecisionKind
@@ -49,6 +48,10 @@ class MarkerWatch:
         self._concurrency = concurrency
         self._loaded = LoadedMarkers()
         self._read: set[str] = set()
+
+    def names(self) -> list[MarkerName]:
+        """Return the markers seen so far, sorted."""
+        return sorted(self._loaded.names)
 
     async def scan(self) -> MarkerFolder:
         """List once, and get each segment that is new: segments are never rewritten.
@@ -132,7 +135,7 @@ class InstantWatch:
         """
         reserved = await self._reserved()
         if instant is not None and instant not in reserved and instant not in self._seen:
-            raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
+            raise not_open(instant)
         history = await self._handle.log.refresh()
         history.forget(history.head)  # decisions are known without their entries, and a watch may last for days
         self._over &= reserved
@@ -148,6 +151,14 @@ class InstantWatch:
             else:
                 found.append(self._ended(each, ages, decided))
         return tuple(found)
+
+    def markers(self, instant: str) -> list[MarkerName]:
+        """Return the markers of an instant that the last scan has seen, sorted. Raises InvalidRequest: it was not
+        open.
+        """
+        if instant not in self._folders:
+            raise not_open(instant)
+        return self._folders[instant].names()
 
     async def _scan_instant(self, instant: str, ages: Ages) -> WatchedInstant:
         """Return an open instant."""

@@ -83,6 +83,10 @@ class Roots:
             return open_backend(Path(os.path.realpath(place)), scratch=scratch)
         return open_backend(place, options=self._options[root])
 
+    def options_of(self, place: str) -> StorageOptions | None:
+        """Return how the storage of a place is reached. Raises NotServed."""
+        return self._options[self.root_of(place)]
+
     def root_of(self, place: str) -> str:
         """Return the root that a place is below, also where links lead it. Raises NotServed."""
         root = next((root for root in self._places if _is_below(place, root)), None)

@@ -161,6 +161,38 @@ class HudiServiceSettings:
 class PageSettings:
     """Settings of the service that shows the tables below the roots."""
 
+    enabled: bool = True
+    """Whether there is one."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Another than the machine's own needs the certificate and the tokens of
+    ``JobServiceSettings``, which this service uses, too."""
+    port: int = 26757
+    """Port to listen on, by HTTP; 0 takes any free port."""
+    hosts: tuple[str, ...] = ()
+    """Names by which browsers and programs reach the service, without port, such as ``lake.example``, beside ``host``
+    and this machine's own. A request with another is refused: a page of a stranger must not read the answers."""
+    base_path: str = ""
+    """Path that all others start with, such as ``/lake`` behind an Ingress that passes it on unchanged."""
+    poll_s: float = 10.0
+    """Time for which a summary of a table is used again, and between two looks at the log of a table for which a
+    client waits for events. A look takes two small reads of storage."""
+    written_poll_s: float = 0.5
+    """The latter while a job that uses this service is writing the table."""
+    wait_s: float = 1.5
+    """Time for which a page of all tables waits for those that are being read; the others are shown without it."""
+    page_count: int = 1000
+    """Maximum items of one page of a list."""
+    stream_count: int = 256
+    """Maximum clients that wait for events at a time."""
+    requests_per_s: float = 50.0
+    """Requests of one token, or of one address without tokens, that are answered per second in the long run; a page
+    that is open sends one every few seconds."""
+    request_burst: int = 500
+    """Requests that are answered at once before that."""
+    request_bytes: int = 64 * 1024
+    """Largest body of a request."""
+    session_hours: float = 12.0
+    """Time after which a browser has to present its token again."""
     depth: int = 3
     """Levels of folders below a root in which tables are looked for, such as ``<team>/<database>/<table>``; 0 for roots
     that are tables. A level more costs a listing of each of its folders."""
@@ -175,6 +207,18 @@ class PageSettings:
     folders are listed at once: 10,000 take that long where one takes 50 ms."""
 
     def __post_init__(self) -> None:
+        check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
+        check(is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
+        is_path = re.fullmatch(r"(/[\w.~-]+)*", self.base_path) is not None
+        check(is_path, "base_path", self.base_path, "is empty or a path such as '/lake', without a slash at its end")
+        for host in self.hosts:
+            is_name = isinstance(host, str) and re.fullmatch(r"[\w.:-]+", host) is not None
+            check(is_name, "hosts", host, "contains names of hosts, such as 'lake.example', without scheme and port")
+        for name in ("poll_s", "written_poll_s", "wait_s", "requests_per_s", "session_hours"):
+            check_above_zero(name, getattr(self, name))
+        for name in ("page_count", "stream_count", "request_burst"):
+            check_at_least(1, name, getattr(self, name))
+        check_at_least(1024, "request_bytes", self.request_bytes)
         check_at_least(0, "depth", self.depth)
         check_above_zero("discover_s", self.discover_s)
         check_at_least(1, "discover_folder_count", self.discover_folder_count)

@@ -14,6 +14,19 @@ def test_rollback_ends_dead_writers_and_keeps_what_is_committed(abandoned):
     assert run_json("rollback", abandoned.folder)["ended"] == []
 
 
+def test_a_dry_run_states_what_would_be_ended_and_changes_nothing(abandoned):
+    before = data_files(abandoned.folder)
+    assert "Dry run" in run("rollback", abandoned.folder, "--dry-run").stdout
+    planned = run_json("rollback", abandoned.folder, "--dry-run")
+    named = run_json("rollback", abandoned.folder, "--dry-run", "--instant", abandoned.instant)
+    assert planned == named
+    assert planned["dry_run"]
+    assert data_files(abandoned.folder) == before
+    done = run_json("rollback", abandoned.folder)
+    assert done == {**planned, "dry_run": False}
+    assert "is not open" in run("rollback", abandoned.folder, "--dry-run", "--instant", abandoned.instant).stderr
+
+
 def test_a_live_writer_is_named_before_it_is_rolled_back_and_left_alone_on_no(tmp_path):
     async def answer_no() -> None:
         async with written(tmp_path, 1) as (job, reports):

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 @click.command(epilog=json_keys(RollbackDocument))
 @at_a_url
 @click.option("--instant", metavar="T", help="End this instant, even if its writer is alive; asks first.")
+@click.option("--dry-run", is_flag=True, help="Show what would be ended; change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def rollback(at: Place, instant: str | None, yes: bool) -> None:
+def rollback(at: Place, instant: str | None, dry_run: bool, yes: bool) -> None:
     """End every instant whose writer is dead.
 
     Uncommitted instants are rolled back; committed ones are finished.
     """
-    if instant is not None and not yes:
+    if instant is not None and not yes and not dry_run:
         _confirm(at, instant)
-    answer(at, functools.partial(end_instants, instant=instant), show_rollback)
+    answer(at, functools.partial(end_instants, instant=instant, dry_run=dry_run), show_rollback)
 
 
 def _confirm(at: Place, instant: str) -> None:
@@ -41,6 +42,8 @@ def _confirm(at: Place, instant: str) -> None:
 
 
 def show_rollback(page: "Console", document: RollbackDocument) -> None:
+    if document["dry_run"]:
+        page.print("Dry run: nothing has been changed. A rollback would do this:")
     show_ended(page, document["ended"])
 
 
