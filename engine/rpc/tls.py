@@ -6,6 +6,7 @@ reached the service, and hides what passes.
 
 import socket
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from tallymark.backends.events import EventLog
@@ -23,7 +24,7 @@ class ServerTls:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         """``certificate`` is a PEM file with the chain. Raises InvalidRequest for files that cannot be used."""
-        self._certificate = certificate
+        self._certificate, self._key = certificate, key
         try:
             self._context = Reread([certificate, key], lambda: _server_context(certificate, key))
         except (OSError, ValueError) as error:
@@ -33,6 +34,21 @@ class ServerTls:
         """Return the socket of a connection, encrypted. The handshake is part of its first reads. Raises OSError."""
         self._refresh()
         return self._context.value.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
+
+    def context(self, *, protocols: Sequence[str]) -> ssl.SSLContext:
+        """Return a context for servers that wrap sockets themselves and speak these protocols (ALPN). Each handshake
+        uses the files as they are then.
+        """
+
+        def follow(connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            self._refresh()
+            self._context.value.set_alpn_protocols(protocols)
+            connection.context = self._context.value
+
+        context = _server_context(self._certificate, self._key)
+        context.set_alpn_protocols(protocols)
+        context.sni_callback = follow  # called for each handshake, with or without a name
+        return context
 
     def _refresh(self) -> None:
         try:

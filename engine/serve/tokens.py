@@ -108,6 +108,11 @@ class TokenFile:
             raise NotAuthenticated("the token is missing, unknown or expired; ask the operator of the service for one")
         return token
 
+    def find(self, id_: str) -> Token | None:
+        """Return the token with an id, expired or not."""
+        self._refresh()
+        return self._tokens.value.get(id_)
+
     def _refresh(self) -> None:
         try:
             if self._tokens.refresh():

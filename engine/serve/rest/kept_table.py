@@ -70,6 +70,10 @@ class KeptTable(Table):
         history = await handle.log.refresh()
         return Version(history.head, history.hash_at(history.head))
 
+    async def start(self) -> int:
+        """Return the position up to which the log is archived."""
+        return (await self._handle(await self._properties()).log.refresh()).start
+
     async def view_at(self, position: int | None = None) -> ViewAt:
         """Return the files at a position, by default now. Raises InvalidRequest for one that is not available."""
         properties = await self._properties()

@@ -11,7 +11,9 @@ import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.options import StorageOptions
+from tallymark.engine.documents.document import document_of
 from tallymark.engine.documents.file_list import DiffDocument, FileFields, FileListDocument, PartitionListDocument
+from tallymark.engine.documents.files import PartitionFields
 from tallymark.engine.documents.jobs import JobsDocument, LossDocument, job_fields
 from tallymark.engine.documents.markers import MarkersDocument
 from tallymark.engine.documents.summary import SummaryDocument, summary_of
@@ -121,16 +123,7 @@ class LakeTable:
         return {
             "url": self.url,
             "position": sizes.position,
-            "partitions": [
-                {
-                    "partition": each.partition,
-                    "files": each.files,
-                    "bytes": each.bytes,
-                    "small_files": each.small_files,
-                    "small_bytes": each.small_bytes,
-                }
-                for each in page
-            ],
+            "partitions": [document_of(PartitionFields, each) for each in page],
             "next": str(offset + limit) if offset + limit < len(sizes.partitions) else None,
         }
 

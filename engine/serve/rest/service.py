@@ -1,0 +1,211 @@
+"""The service for people and their tools: REST, events, metrics and pages on one listener."""
+
+import os
+import ssl
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+from hypercorn.config import Config
+from hypercorn.trio import serve
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Overloaded
+from tallymark.engine.rpc.server import bound_address, closing, listen, raw_socket
+from tallymark.engine.rpc.tls import ServerTls
+from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
+from tallymark.engine.serve.rest.access import Gate
+from tallymark.engine.serve.rest.actions import Repeats
+from tallymark.engine.serve.rest.app import Rest
+from tallymark.engine.serve.rest.events import events
+from tallymark.engine.serve.rest.lake import Lake
+from tallymark.engine.serve.rest.live_jobs import LiveJobs
+from tallymark.engine.serve.rest.metrics import exposition
+from tallymark.engine.serve.rest.problems import problem_response
+from tallymark.engine.serve.roots import Roots
+from tallymark.engine.serve.settings import JobServiceSettings, PageSettings
+from tallymark.engine.serve.tokens import Role, TokenFile
+from tallymark.engine.setting_checks import is_loopback
+from tallymark.engine.settings import ViewSettings
+
+PROBES = ("/livez", "/readyz")
+"""Paths that are answered whatever host a request names: probes name an address."""
+
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+
+PROTOCOLS = ("http/1.1",)
+
+ENDING_S = 1.0
+"""Time that open requests have to end in when the service ends."""
+
+
+async def serve_page(
+    roots: Roots,
+    secret: bytes,
+    settings: PageSettings | None = None,
+    *,
+    jobs: JobServiceSettings | None = None,
+    views: ViewSettings | None = None,
+    memory: Memory | None = None,
+    live: LiveJobs | None = None,
+    ending: anyio.Event | None = None,
+    task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve the tables below these roots to people until cancelled; report host and port as started. On trio.
+
+    Certificate, tokens and secret are those of the service for jobs, ``jobs``. When ``ending`` is set, ``/readyz``
+    fails, and streams of events end.
+
+    Raises:
+        InvalidRequest: the address cannot be served, or files cannot be used.
+    """
+    settings, jobs = settings or PageSettings(), jobs or JobServiceSettings()
+    check_address(settings, jobs)
+    tokens = None if jobs.tokens is None else TokenFile(Path(jobs.tokens))
+    tls = None
+    if jobs.tls_cert is not None and jobs.tls_key is not None:
+        tls = ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key))
+    async with background_tasks() as tasks:
+        lake = Lake(
+            roots,
+            settings,
+            tasks,
+            views=views or ViewSettings(),
+            memory=memory or Memory(DEFAULT_BYTES),
+            live=live or LiveJobs(),
+        )
+        rest = Rest(lake, Gate(settings, tokens, secret), Repeats(tasks), settings)
+        app = _Checked(application(rest, ending or anyio.Event()), rest)
+        try:
+            async with closing(await listen(settings.host, settings.port, settings="PageSettings")) as listeners:
+                task_status.started(bound_address(listeners[0]))
+                sockets = [raw_socket(listener) for listener in listeners]
+                await serve(app, _config([each.fileno() for each in sockets], tls))  # type: ignore[arg-type]
+        finally:
+            lake.close()
+
+
+def check_address(settings: PageSettings, jobs: JobServiceSettings) -> None:
+    """Raise InvalidRequest for an address of other machines without a certificate or tokens."""
+    if not is_loopback(settings.host) and (jobs.tls_cert is None or jobs.tokens is None):
+        raise InvalidRequest(
+            f"setting host={settings.host!r} of PageSettings: is an address of this machine alone, such as 127.0.0.1, "
+            "unless tls_cert, tls_key and tokens of JobServiceSettings are given"
+        )
+
+
+def application(rest: Rest, ending: anyio.Event) -> Starlette:
+    """Return everything below the base path."""
+    routes = [*rest.routes(), *_streams(rest, ending), *_probes(ending)]
+    base = rest.settings.base_path
+
+    def refuse(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return problem_response(error, base)
+
+    below = [Mount(base, routes=routes), *_probes(ending)] if base else routes
+    return Starlette(routes=below, exception_handlers={HTTPException: refuse})
+
+
+def _streams(rest: Rest, ending: anyio.Event) -> list[BaseRoute]:
+    open_count = 0
+
+    async def follow(request: Request) -> Response:
+        table = await rest.opened(rest.access(request), request.path_params["table"], Role.READ)
+        after = _position(request.headers.get("last-event-id") or request.query_params.get("after"))
+        if open_count >= rest.settings.stream_count:
+            raise Overloaded(f"{open_count} clients wait for events already", retry_after_s=5)
+
+        async def stream() -> AsyncIterator[bytes]:
+            nonlocal open_count
+            open_count += 1
+            try:
+                async for event in events(rest.lake, table, rest.settings, after):
+                    rest.access(request)  # ends with a token that was revoked
+                    if ending.is_set():
+                        return
+                    yield event
+            except NotAuthenticated:
+                return
+            finally:
+                open_count -= 1
+
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream(), headers=headers, media_type="text/event-stream")
+
+    async def metrics(request: Request) -> Response:
+        found = await rest.lake.summaries(rest.access(request).may_read)
+        return Response(exposition(found), headers={"Cache-Control": "no-store"}, media_type=EXPOSITION)
+
+    return [
+        Route("/v1/tables/{table}/events", rest.guarded(follow)),
+        Route("/metrics", rest.guarded(metrics)),
+    ]
+
+
+def _probes(ending: anyio.Event) -> list[BaseRoute]:
+    async def livez(_: Request) -> Response:
+        return PlainTextResponse("the service runs\n")
+
+    async def readyz(_: Request) -> Response:
+        if ending.is_set():
+            return PlainTextResponse("the service is about to end\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        return PlainTextResponse("the service runs\n")
+
+    return [Route("/livez", livez), Route("/readyz", readyz)]
+
+
+def _position(text: str | None) -> int | None:
+    if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise InvalidRequest(f"position {text!r}: give the id of the last event that was received")
+    return None if text is None else int(text)
+
+
+class _Checked:
+    """Refuses requests for other hosts, and changes from other sites, before anything else is done."""
+
+    def __init__(self, app: ASGIApp, rest: Rest) -> None:
+        self._app = app
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in PROBES:
+            request = Request(scope)
+            try:
+                self._rest.gate.check_host(request.method, request.headers)
+            except TallymarkError as error:
+                await problem_response(error, self._rest.settings.base_path)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class _Config(Config):
+    """Hypercorn's configuration with a certificate that may be replaced while it runs."""
+
+    tls: ServerTls | None = None
+
+    @property
+    def ssl_enabled(self) -> bool:
+        return self.tls is not None
+
+    def create_ssl_context(self) -> ssl.SSLContext | None:
+        return None if self.tls is None else self.tls.context(protocols=PROTOCOLS)
+
+
+def _config(descriptors: list[int], tls: ServerTls | None) -> Config:
+    config = _Config()
+    config.tls = tls
+    config.bind = [f"fd://{os.dup(descriptor)}" for descriptor in descriptors]  # it closes them
+    config.accesslog = config.errorlog = None
+    config.graceful_timeout = ENDING_S
+    config.include_server_header = False
+    return config
