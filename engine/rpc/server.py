@@ -11,6 +11,7 @@ import math
 import resource
 import selectors
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -102,6 +103,7 @@ class JobServer:
         self._tls = tls
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
+        self._connections: Connections[JobPeer] | None = None
 
     async def run(self, *, task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; report the bound host and port as started. Then every connection is closed.
@@ -113,12 +115,12 @@ class JobServer:
             self._bound = bound_address(listeners[0])
             try:
                 task_status.started(self._bound)
-                connections = job_connections(
+                self._connections = job_connections(
                     self._secret, self._settings, self._handler, self._counts, self._shutdown_error, self._tls
                 )
-                await connections.run([raw_socket(listener) for listener in listeners])
+                await self._connections.run([raw_socket(listener) for listener in listeners])
             finally:
-                self._bound = None
+                self._bound = self._connections = None
 
     def address(self, instant: str) -> ServiceAddress:
         """Return the address and key for tasks of this instant's job. Raises Closed unless ``run`` has started."""
@@ -138,6 +140,11 @@ class JobServer:
             look_ups=counts.look_ups,
             refusals=counts.refusals,
         )
+
+    def connections(self) -> Counter[str]:
+        """Return the number of connections by job, of those that have authenticated."""
+        peers = () if self._connections is None else self._connections.peers
+        return Counter(peer.job for peer in peers if peer.is_known)
 
     async def _listen(self) -> list[SocketListener]:
         return await listen(self._settings.host, self._settings.port, settings="ServiceSettings")
@@ -267,6 +274,11 @@ class Connections(Generic[P]):
         self._warned_at = -math.inf
         self._unreported = 0
         """Refused connections since the last warning about one."""
+
+    @property
+    def peers(self) -> Collection[P]:
+        """Those that are connected."""
+        return self._peers.keys()
 
     async def run(self, listeners: Iterable[socket.socket]) -> None:
         """Serve clients of these sockets until cancelled; then close all connections. No peer can make it raise."""

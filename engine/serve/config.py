@@ -15,6 +15,9 @@ memory_mb = 1024
 networks = ["10.1.0.0/16"]
 roots = ["s3://lake/sales"]
 
+[page]                                       # PageSettings: REST and pages
+port = 26757
+
 [markers]                                    # MarkerSettings
 [views]                                      # ViewSettings
 """
@@ -31,12 +34,18 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.roots import Root, Roots, place_of
-from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, ServeSettings
+from tallymark.engine.serve.settings import (
+    HudiServiceSettings,
+    JobServiceSettings,
+    PageSettings,
+    ServeSettings,
+    check_page_address,
+)
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 
 T = TypeVar("T")
 
-SECTIONS = ("roots", "service", "jobs", "hudi", "markers", "views")
+SECTIONS = ("roots", "service", "jobs", "hudi", "page", "markers", "views")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +66,10 @@ class ServeConfig:
     secret: Path | None = None
     """None: the file in the user's folder for state."""
     hudi: tuple[HudiListener, ...] = ()
+    page: PageSettings = field(default_factory=PageSettings)
     markers: MarkerSettings = field(default_factory=MarkerSettings)
     views: ViewSettings = field(default_factory=ViewSettings)
+    page_views: ViewSettings = field(default_factory=ViewSettings)
 
 
 class ConfigErrors(InvalidRequest):
@@ -76,6 +87,7 @@ def load_config(
     service: Mapping[str, object] | None = None,
     jobs: Mapping[str, object] | None = None,
     hudi: Mapping[str, object] | None = None,
+    page: Mapping[str, object] | None = None,
 ) -> ServeConfig:
     """Return the configuration of a file, with what the command line adds: further roots, and settings that count
     before those of the file. Without ``hudi`` in the file, one listener for Hudi's writers of all roots;
@@ -84,7 +96,18 @@ def load_config(
     Raises ConfigErrors with everything that is wrong with it.
     """
     where = path or Path("command line")
-    return _Reader(where).read(_parsed(path), list(roots), dict(service or {}), dict(jobs or {}), dict(hudi or {}))
+    given = _Given(dict(service or {}), dict(jobs or {}), dict(hudi or {}), dict(page or {}))
+    return _Reader(where).read(_parsed(path), list(roots), given)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Settings of the command line, by section."""
+
+    service: dict[str, object]
+    jobs: dict[str, object]
+    hudi: dict[str, object]
+    page: dict[str, object]
 
 
 def _parsed(path: Path | None) -> dict[str, Any]:
@@ -96,7 +119,7 @@ def _parsed(path: Path | None) -> dict[str, Any]:
         raise ConfigErrors(path, [f"cannot be read: {error}"]) from error
 
 
-def _spilling(process: ServeSettings | None) -> dict[str, object]:
+def _spilling(process: ServeSettings | PageSettings | None) -> dict[str, object]:
     """Return what differs in views of a service from those of a job: each has a quarter of the memory at most, and the
     rest on a disk.
     """
@@ -110,45 +133,55 @@ class _Reader:
         self._path = path
         self._problems: list[str] = []
 
-    def read(
-        self,
-        found: dict[str, Any],
-        roots: list[Root],
-        service: dict[str, object],
-        jobs: dict[str, object],
-        hudi: dict[str, object],
-    ) -> ServeConfig:
+    def read(self, found: dict[str, Any], roots: list[Root], given: _Given) -> ServeConfig:
         self._check_names("", found, SECTIONS)
-        jobs = self._table(found, "jobs") | jobs
+        jobs = self._table(found, "jobs") | given.jobs
         secret = jobs.pop("secret", None)
         if not isinstance(secret, str | None):
             self._problems.append(f"[jobs] secret={secret!r} is not the path of a file")
         own = [root for entry in self._tables(found, "roots") if (root := self._root(entry)) is not None]
         roots = self._merged(own, roots)
         settings = self._made("jobs", JobServiceSettings, jobs)
-        process = self._made("service", ServeSettings, self._table(found, "service") | service)
+        process = self._made("service", ServeSettings, self._table(found, "service") | given.service)
+        page = self._page(found, given, settings)
         markers = self._made("markers", MarkerSettings, self._table(found, "markers"))
         views = self._made("views", ViewSettings, _spilling(process) | self._table(found, "views"))
+        page_views = views and self._made("views", ViewSettings, _spilling(page) | self._table(found, "views"))
         served = self._attempt("roots", lambda: Roots(roots))
         listeners = self._tables(found, "hudi") if "hudi" in found else [{}]
-        hudis = [self._hudi(roots, entry | hudi) for entry in listeners] if served is not None else []
-        if hudi and not listeners:
+        hudis = [self._hudi(roots, entry | given.hudi) for entry in listeners] if served is not None else []
+        if given.hudi and not listeners:
             self._problems.append("hudi = [] means no listener for Hudi, and an option of the command line is for one")
         if settings is not None:
             ports = [settings.port, settings.task_port, *(each.settings.port for each in hudis if each is not None)]
+            ports += [page.port] if page is not None and page.enabled else []
             twice = sorted({port for port in ports if port and ports.count(port) > 1})
             self._problems += [f"port {port} is of two listeners" for port in twice]
-        if self._problems or served is None or process is None or settings is None or markers is None or views is None:
+        if self._problems or served is None or process is None or settings is None or page is None:
             raise ConfigErrors(self._path, self._problems)
+        assert markers is not None, "it is there without problems, as are the others"
+        assert views is not None
+        assert page_views is not None
         return ServeConfig(
             roots=served,
             service=process,
             jobs=settings,
             secret=None if secret is None else Path(str(secret)),
             hudi=tuple(each for each in hudis if each is not None),
+            page=page,
             markers=markers,
             views=views,
+            page_views=page_views,
         )
+
+    def _page(self, found: dict[str, Any], given: _Given, jobs: JobServiceSettings | None) -> PageSettings | None:
+        values = self._table(found, "page") | given.page
+        if isinstance(values.get("hosts"), list):
+            values["hosts"] = tuple(values["hosts"])
+        page = self._made("page", PageSettings, values)
+        if page is not None and page.enabled and jobs is not None:
+            self._attempt("page", lambda: check_page_address(page, jobs))
+        return page
 
     def _merged(self, own: Sequence[Root], given: Sequence[Root]) -> list[Root]:
         """Return the roots of the file with those of the command line, whose options count where there are any."""

@@ -1,5 +1,6 @@
 """The service that jobs name whose tasks cannot reach their driver: one listener for drivers, one for tasks."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import anyio
 from anyio.abc import TaskStatus
 
 from tallymark.engine.background import background_tasks
+from tallymark.engine.documents.jobs import LiveFields
 from tallymark.engine.rpc.server import JobServer, bound_address, closing, listen
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.http_service import serve_http
+from tallymark.engine.serve.job_figures import JobFigures
 from tallymark.engine.serve.job_routes import JobRoutes
 from tallymark.engine.serve.job_tables import JobTables
 from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
@@ -18,6 +21,9 @@ from tallymark.engine.serve.roots import Roots
 from tallymark.engine.serve.settings import JobServiceSettings
 from tallymark.engine.serve.tokens import TokenFile
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, ViewSettings
+
+REPORT_S = 1.0
+"""Time between two reports of figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +59,15 @@ async def serve_jobs(
     views: ViewSettings | None = None,
     memory: Memory | None = None,
     ending: anyio.Event | None = None,
+    report: Callable[[dict[str, LiveFields]], Awaitable[None]] | None = None,
     task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve jobs of the tables below these roots until cancelled; report host and port for drivers as started.
 
     It holds no truth: end it at any moment, start it again, run two side by side. ``secret``, at least 32 random bytes,
     makes the keys of jobs: services with the same one serve each other's jobs. When ``ending`` is set, ``/readyz``
-    fails, and everything else goes on. ``memory`` is shared with other listeners of the process.
+    fails, and everything else goes on. ``memory`` is shared with other listeners of the process. ``report`` receives
+    the figures of each job once a second.
 
     Raises:
         InvalidRequest: an address cannot be served, the secret is too short, or files cannot be used.
@@ -67,7 +75,8 @@ async def serve_jobs(
     settings = settings or JobServiceSettings()
     batched = replace(markers or MarkerSettings(), kind="batched")
     async with background_tasks() as tasks:
-        tables = JobTables(roots, tasks, batched, views or ViewSettings(), memory or Memory(DEFAULT_BYTES))
+        figures = None if report is None else JobFigures()
+        tables = JobTables(roots, tasks, batched, views or ViewSettings(), memory or Memory(DEFAULT_BYTES), figures)
         tasks_settings = ServiceSettings(
             host=settings.host,
             advertised_host=settings.advertised_host or settings.host,  # else the one by which a driver has come
@@ -89,7 +98,17 @@ async def serve_jobs(
         try:
             async with closing(await listen(settings.host, settings.port, settings="JobServiceSettings")) as listeners:
                 await tasks.start(server.run)
+                if figures is not None and report is not None:
+                    tasks.start_soon(_report, figures, server, report)
                 task_status.started(bound_address(listeners[0]))
                 await serve_http(listeners, _DriverLimits(settings), routes, tls=tls, answers_one=True)
         finally:
             tables.close()
+
+
+async def _report(
+    figures: JobFigures, server: JobServer, report: Callable[[dict[str, LiveFields]], Awaitable[None]]
+) -> None:
+    while True:
+        await report(figures.report(server.connections()))
+        await anyio.sleep(REPORT_S)

@@ -10,6 +10,7 @@ from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
 from tallymark.engine.rpc.handshake import of_job_name
 from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.serve.job_figures import JobFigures
 from tallymark.engine.serve.job_table import JobTable
 from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.roots import OpenTables, Roots
@@ -22,13 +23,20 @@ class JobTables(Handler):
     """The owner of ``tasks`` outlives it."""
 
     def __init__(
-        self, roots: Roots, tasks: TaskGroup, markers: MarkerSettings, views: ViewSettings, memory: Memory
+        self,
+        roots: Roots,
+        tasks: TaskGroup,
+        markers: MarkerSettings,
+        views: ViewSettings,
+        memory: Memory,
+        figures: JobFigures | None = None,
     ) -> None:
         self._roots = roots
         self._tasks = tasks
         self._markers = markers
         self._views = views
         self._memory = memory
+        self._figures = figures
         self._tables = OpenTables(self._open, memory)
 
     def close(self) -> None:
@@ -36,6 +44,8 @@ class JobTables(Handler):
 
     async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         instant, place = of_job_name(job)
+        if self._figures is not None:
+            settle = self._figures.measured(job, settle)
         try:
             await self._on_table(place, lambda table: table.create_markers(instant, requests, settle))
         except InvalidRequest as error:  # of this service, and not of the requests, whose errors are settled

@@ -16,6 +16,7 @@ from tallymark.engine.serve.config import ServeConfig
 from tallymark.engine.serve.hudi_service import serve_hudi
 from tallymark.engine.serve.job_service import serve_jobs
 from tallymark.engine.serve.memory import Memory
+from tallymark.engine.serve.page_process import PageProcess
 from tallymark.engine.serve.secret_file import default_path, read_or_create
 from tallymark.engine.serve.tokens import TokenFile
 
@@ -26,13 +27,15 @@ class Served:
 
     jobs: str
     hudi: tuple[str, ...]
+    page: str | None
+    """URL of the pages; None without them."""
     ending: anyio.Event
     """To be set when it is about to end."""
 
 
 @asynccontextmanager
-async def serving(config: ServeConfig) -> AsyncIterator[Served]:
-    """Serve until the block ends. Raises InvalidRequest for what cannot be served."""
+async def serving(config: ServeConfig, page: PageProcess | None = None) -> AsyncIterator[Served]:
+    """Serve until the block ends; ``page`` is started, too. Raises InvalidRequest for what cannot be served."""
     secret = read_or_create(config.secret or default_path())
     ending, memory = anyio.Event(), Memory(config.service.memory_mb << 20)
     async with background_tasks() as tasks:
@@ -49,10 +52,12 @@ async def serving(config: ServeConfig) -> AsyncIterator[Served]:
             views=config.views,
             memory=memory,
             ending=ending,
+            report=None if page is None else page.report,
         )
         host, port = await tasks.start(jobs)
         scheme = "http" if config.jobs.tls_cert is None else "https"
-        yield Served(jobs=f"{scheme}://{host}:{port}", hudi=tuple(hudi), ending=ending)
+        address = None if page is None else await tasks.start(page.run)
+        yield Served(jobs=f"{scheme}://{host}:{port}", hudi=tuple(hudi), page=address, ending=ending)
 
 
 def check_files(config: ServeConfig) -> list[str]:

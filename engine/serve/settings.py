@@ -166,6 +166,10 @@ class PageSettings:
     host: str = "127.0.0.1"
     """Address to listen on. Another than the machine's own needs the certificate and the tokens of
     ``JobServiceSettings``, which this service uses, too."""
+    memory_mb: int = 512
+    """Memory, in MiB, for tables and their views, as ``ServeSettings.memory_mb``: the service is a process of its own,
+    so that no one who looks delays an ack. A table of a million files takes 125 MB, and one may stay in memory in full
+    where that is a quarter."""
     port: int = 26757
     """Port to listen on, by HTTP; 0 takes any free port."""
     hosts: tuple[str, ...] = ()
@@ -218,8 +222,19 @@ class PageSettings:
             check_above_zero(name, getattr(self, name))
         for name in ("page_count", "stream_count", "request_burst"):
             check_at_least(1, name, getattr(self, name))
+        check_at_least(16, "memory_mb", self.memory_mb)
         check_at_least(1024, "request_bytes", self.request_bytes)
         check_at_least(0, "depth", self.depth)
         check_above_zero("discover_s", self.discover_s)
         check_at_least(1, "discover_folder_count", self.discover_folder_count)
         check_above_zero("discover_timeout_s", self.discover_timeout_s)
+
+
+def check_page_address(page: PageSettings, jobs: JobServiceSettings) -> None:
+    """Raise InvalidRequest for an address of other machines without a certificate or tokens."""
+    check(
+        is_loopback(page.host) or (jobs.tls_cert is not None and jobs.tokens is not None),
+        "host",
+        page.host,
+        "is an address of this machine alone, such as 127.0.0.1, unless [jobs] has tls_cert, tls_key and tokens",
+    )

@@ -32,9 +32,8 @@ from tallymark.engine.serve.rest.live_jobs import LiveJobs
 from tallymark.engine.serve.rest.metrics import exposition
 from tallymark.engine.serve.rest.problems import problem_response
 from tallymark.engine.serve.roots import Roots
-from tallymark.engine.serve.settings import JobServiceSettings, PageSettings
+from tallymark.engine.serve.settings import JobServiceSettings, PageSettings, check_page_address
 from tallymark.engine.serve.tokens import Role, TokenFile
-from tallymark.engine.setting_checks import is_loopback
 from tallymark.engine.settings import ViewSettings
 
 PROBES = ("/livez", "/readyz")
@@ -69,7 +68,7 @@ async def serve_page(
         InvalidRequest: the address cannot be served, or files cannot be used.
     """
     settings, jobs = settings or PageSettings(), jobs or JobServiceSettings()
-    check_address(settings, jobs)
+    check_page_address(settings, jobs)
     tokens = None if jobs.tokens is None else TokenFile(Path(jobs.tokens))
     tls = None
     if jobs.tls_cert is not None and jobs.tls_key is not None:
@@ -92,15 +91,6 @@ async def serve_page(
                 await serve(app, _config([each.fileno() for each in sockets], tls))  # type: ignore[arg-type]
         finally:
             lake.close()
-
-
-def check_address(settings: PageSettings, jobs: JobServiceSettings) -> None:
-    """Raise InvalidRequest for an address of other machines without a certificate or tokens."""
-    if not is_loopback(settings.host) and (jobs.tls_cert is None or jobs.tokens is None):
-        raise InvalidRequest(
-            f"setting host={settings.host!r} of PageSettings: is an address of this machine alone, such as 127.0.0.1, "
-            "unless tls_cert, tls_key and tokens of JobServiceSettings are given"
-        )
 
 
 def application(rest: Rest, ending: anyio.Event) -> Starlette:

@@ -13,12 +13,12 @@ from tallymark.backends.options import StorageOptions
 from tallymark.cli.asking import failing_plainly
 from tallymark.cli.serve_tokens import token
 from tallymark.cli.storage import storage_option
-from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, ServeSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, PageSettings, ServeSettings
 
 if TYPE_CHECKING:
     from tallymark.engine.serve.config import ServeConfig
 
-_PROCESS, _JOBS, _HUDI = ServeSettings(), JobServiceSettings(), HudiServiceSettings()
+_PROCESS, _JOBS, _HUDI, _PAGE = ServeSettings(), JobServiceSettings(), HudiServiceSettings(), PageSettings()
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -81,6 +81,18 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="HOST:PORT",
     help="A timeline server of Hudi that answers everything but markers. Without it Hudi's writers look themselves.",
 )
+@click.option("--page/--no-page", "page_enabled", default=None, help="Serve pages and REST.  [default: --page]")
+@click.option("--page-host", help=f"Address that browsers and programs connect to.  [default: {_PAGE.host}]")
+@click.option("--page-port", type=_PORT, help=f"Port of these; 0 takes a free one.  [default: {_PAGE.port}]")
+@click.option(
+    "--page-name",
+    "page_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Name by which they reach the service, without port, beside the address; repeatable. Others are refused.",
+)
+@click.option("--base-path", "page_base_path", metavar="PATH", help="Path of all pages, such as /lake.")
+@click.option("--page-only", is_flag=True, hidden=True)
 @storage_option("the roots do")
 @click.pass_context
 def serve(
@@ -90,9 +102,11 @@ def serve(
     check_config: bool,
     roots: Sequence[str],
     options: StorageOptions,
+    page_only: bool,
     **given: object,
 ) -> None:
-    """Serve markers and lookups to jobs, and markers to Hudi's own writers, until SIGTERM or SIGINT.
+    """Serve markers and lookups to jobs, markers to Hudi's own writers, and pages and REST to people and their tools,
+    until SIGTERM or SIGINT.
 
     It holds no truth: end it at any moment, start it again, run two of one table. The guide "A service outside the
     driver" says how jobs name it, and "Hudi on Tallymark's markers" what to set in Hudi.
@@ -113,6 +127,11 @@ def serve(
         configured = _configured(config, roots, options, given)
         configure_logs(configured.service)
         configured = within_descriptors(configured, raise_descriptor_limit())
+        if page_only:
+            from tallymark.engine.serve.page_process import run_page
+
+            anyio.run(run_page, configured, click.echo, backend="trio")
+            return
         anyio.run(_serve, configured, backend="trio")
 
 
@@ -125,11 +144,12 @@ def _configured(
     said = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     said = {name: value for name, value in said.items() if value not in (None, ())}
     hudi = {name.removeprefix("hudi_"): value for name, value in said.items() if name.startswith("hudi_")}
+    page = {name.removeprefix("page_"): value for name, value in said.items() if name.startswith("page_")}
     own = {field.name for field in fields(ServeSettings)}
     service = {name: value for name, value in said.items() if name in own}
-    jobs = {name: value for name, value in said.items() if not name.startswith("hudi_") and name not in own}
+    jobs = {name: value for name, value in said.items() if not name.startswith(("hudi_", "page_")) and name not in own}
     named = [Root(root, options) for root in roots]
-    return load_config(config, roots=named, service=service, jobs=jobs, hudi=hudi)
+    return load_config(config, roots=named, service=service, jobs=jobs, hudi=hudi, page=page)
 
 
 def _check(path: Path | None, roots: Sequence[str], options: StorageOptions, given: dict[str, object]) -> None:
@@ -151,16 +171,22 @@ def _check(path: Path | None, roots: Sequence[str], options: StorageOptions, giv
 async def _serve(config: "ServeConfig") -> None:
     import anyio
 
+    from tallymark.engine.serve.page_process import PageProcess
     from tallymark.engine.serve.service import serving
 
+    page = PageProcess(sys.argv[1:]) if config.page.enabled else None
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with serving(config) as served:
+        async with serving(config, page) as served:
             click.echo(f"Jobs at {served.jobs}")
             for place in served.hudi:
                 click.echo(f"Markers for Hudi at {place}")
+            if served.page is not None:
+                click.echo(f"Page at {served.page}")
             click.echo(f"Tables below {', '.join(config.roots.places)}")
             if await anext(signals) == signal.SIGTERM:
                 served.ending.set()
+                if page is not None:
+                    await page.end()
                 with anyio.move_on_after(config.jobs.drain_s):
                     await anext(signals)
     click.echo("Ended.")
