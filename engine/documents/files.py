@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 from tallymark.engine.documents.document import document_of
 
 if TYPE_CHECKING:
+    from tallymark.engine.inspection.file_sizes import FileSizes
     from tallymark.engine.table import Table
 
 
@@ -61,10 +62,14 @@ async def file_sizes(table: "Table", *, partition: str, small_below: int | None)
     from tallymark.engine.inspection.file_sizes import SMALL_BYTES
 
     found = await table.files(partition, small_below=SMALL_BYTES if small_below is None else small_below)
+    return sizes_document(table.url, found, partition=partition)
+
+
+def sizes_document(url: str, found: "FileSizes", *, partition: str = "") -> FilesDocument:
     return document_of(
         FilesDocument,
         found,
-        url=table.url,
+        url=url,
         partition=partition.strip("/"),
         partitions=len(found.partitions),
         most_small=[

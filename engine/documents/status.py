@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from tallymark.engine.documents.document import document_of
 
 if TYPE_CHECKING:
-    from tallymark.engine.inspection.status import OpenInstant
+    from tallymark.engine.inspection.status import OpenInstant, TableStatus
     from tallymark.engine.table import Table
 
 
@@ -53,12 +53,15 @@ class StatusDocument(TypedDict):
 
 
 async def read_status(table: "Table") -> StatusDocument:
-    found = await table.status()
+    return status_document(table.url, await table.status())
+
+
+def status_document(url: str, found: "TableStatus") -> StatusDocument:
     sizes = found.sizes
     return document_of(
         StatusDocument,
         found,
-        url=table.url,
+        url=url,
         retained_files=len(found.retained),
         retained_bytes=sum(file.bytes for file in found.retained),
         columns=[document_of(ColumnFields, field, type=str(field.type)) for field in found.schema],

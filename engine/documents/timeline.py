@@ -95,6 +95,25 @@ class EntryFields(TypedDict):
     """Of a clean: files that were replaced up to this position are expired; null for all other entries."""
 
 
+NAMES_SHOWN = 3
+"""Partitions of a scope that are named on one line."""
+
+
+def shown_scope(entry: EntryFields) -> str:
+    """Return what an entry has replaced or, of a clean, expired; empty for all others."""
+    if entry["horizon"] is not None:
+        return f"replaced up to position {entry['horizon']:,}"
+    scope = entry["scope"]
+    if scope is None:
+        return ""
+    if scope["all"]:
+        return "all"
+    parts = [*(f"{prefix}/..." for prefix in scope["prefixes"]), *scope["partitions"]]
+    named, count = parts[:NAMES_SHOWN], len(parts)
+    rest = [f"{count - len(named):,} more"] if count > len(named) else []
+    return ", ".join([*named, *rest]) or "nothing"
+
+
 class TimelineDocument(TypedDict):
     url: str
     entries: list[EntryFields]

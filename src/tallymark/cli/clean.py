@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tallymark.cli.asking import Place, ask, at_a_url, json_keys, show
-from tallymark.cli.page import NAMES_SHOWN
 from tallymark.cli.rollback import show_ended
 from tallymark.engine.documents.clean import CleanDocument, clean_table
+from tallymark.engine.documents.timeline import NAMES_SHOWN
 from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:

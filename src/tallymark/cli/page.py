@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 UNBOUNDED = 100_000
 """Columns of a page that is not a terminal."""
 
-NAMES_SHOWN = 3
-"""Partitions that are named on one line; ``--json`` names them all."""
-
 
 def console(*, width: int = UNBOUNDED) -> "Console":
     """Return a console without markup: names of tables and partitions may contain any character. A terminal has its own

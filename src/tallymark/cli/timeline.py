@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
-from tallymark.cli.page import NAMES_SHOWN, print_table
-from tallymark.engine.documents.timeline import EntryFields, ScopeFields, TimelineDocument, read_timeline
+from tallymark.cli.page import print_table
+from tallymark.engine.documents.timeline import EntryFields, TimelineDocument, read_timeline, shown_scope
 from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:
@@ -41,16 +41,5 @@ def _row(entry: EntryFields) -> tuple[str, ...]:
         f"{entry['rows']:,}",
         shown_bytes(entry["bytes"]),
         entry["txn"] or "-",
-        _scope(entry["scope"]) if entry["horizon"] is None else f"replaced up to position {entry['horizon']:,}",
+        shown_scope(entry) or "-",
     )
-
-
-def _scope(scope: ScopeFields | None) -> str:
-    if scope is None:
-        return "-"
-    if scope["all"]:
-        return "all"
-    parts = [*(f"{prefix}/..." for prefix in scope["prefixes"]), *scope["partitions"]]
-    named, count = parts[:NAMES_SHOWN], len(parts)
-    rest = [f"{count - len(named):,} more"] if count > len(named) else []
-    return ", ".join([*named, *rest]) or "nothing"
