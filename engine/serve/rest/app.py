@@ -14,7 +14,7 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.logs import request_id
-from tallymark.engine.serve.rest.access import Access, Gate
+from tallymark.engine.serve.rest.access import CSRF_HEADER, Access, Gate
 from tallymark.engine.serve.rest.actions import ACTIONS, Repeats
 from tallymark.engine.serve.rest.calls import Call, Operation
 from tallymark.engine.serve.rest.lake import Lake
@@ -78,9 +78,10 @@ class Rest:
 
         return respond
 
-    def access(self, request: Request) -> Access:
-        """Return the client of a request. Raises as ``Gate.access``."""
-        return self.gate.access(request.method, client_of(request), request.headers, request.cookies)
+    def access(self, request: Request, *, csrf: str | None = None) -> Access:
+        """Return the client of a request; ``csrf`` is that of a form. Raises as ``Gate.access``."""
+        csrf = csrf or request.headers.get(CSRF_HEADER)
+        return self.gate.access(request.method, client_of(request), request.headers, request.cookies, csrf=csrf)
 
     async def opened(self, access: Access, id_: str, role: Role | None) -> LakeTable:
         """Return a table for a client that has the role for it. Raises NoSuchTable, NotAllowed."""

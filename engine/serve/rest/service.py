@@ -3,6 +3,7 @@
 import os
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from tallymark.engine.serve.rest.events import events
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.live_jobs import LiveJobs
 from tallymark.engine.serve.rest.metrics import exposition
+from tallymark.engine.serve.rest.page_routes import PageRoutes
 from tallymark.engine.serve.rest.problems import problem_response
 from tallymark.engine.serve.roots import Roots
 from tallymark.engine.serve.settings import JobServiceSettings, PageSettings, check_page_address
@@ -47,6 +49,41 @@ ENDING_S = 1.0
 """Time that open requests have to end in when the service ends."""
 
 
+@asynccontextmanager
+async def lake_app(
+    roots: Roots,
+    secret: bytes,
+    settings: PageSettings | None = None,
+    *,
+    tokens: TokenFile | None = None,
+    is_secure: bool = False,
+    views: ViewSettings | None = None,
+    memory: Memory | None = None,
+    live: LiveJobs | None = None,
+    ending: anyio.Event | None = None,
+) -> AsyncIterator[ASGIApp]:
+    """Yield the tables below these roots as an ASGI application, for the block: for a server of its own, or of others.
+
+    ``is_secure``: it is reached by TLS alone. ``live`` has figures of jobs. When ``ending`` is set, ``/readyz`` fails,
+    and streams of events end. Belongs to one event loop.
+    """
+    settings, ending = settings or PageSettings(), ending or anyio.Event()
+    async with background_tasks() as tasks:
+        lake = Lake(
+            roots,
+            settings,
+            tasks,
+            views=views or ViewSettings(),
+            memory=memory or Memory(DEFAULT_BYTES),
+            live=live or LiveJobs(),
+        )
+        rest = Rest(lake, Gate(settings, tokens, secret), Repeats(tasks), settings)
+        try:
+            yield _Checked(_application(rest, ending, is_secure=is_secure), rest)
+        finally:
+            lake.close()
+
+
 async def serve_page(
     roots: Roots,
     secret: bytes,
@@ -59,10 +96,9 @@ async def serve_page(
     ending: anyio.Event | None = None,
     task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the tables below these roots to people until cancelled; report host and port as started. On trio.
+    """Serve ``lake_app`` until cancelled; report host and port as started. On trio.
 
-    Certificate, tokens and secret are those of the service for jobs, ``jobs``. When ``ending`` is set, ``/readyz``
-    fails, and streams of events end.
+    Certificate and tokens are those of the service for jobs, ``jobs``.
 
     Raises:
         InvalidRequest: the address cannot be served, or files cannot be used.
@@ -73,29 +109,26 @@ async def serve_page(
     tls = None
     if jobs.tls_cert is not None and jobs.tls_key is not None:
         tls = ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key))
-    async with background_tasks() as tasks:
-        lake = Lake(
-            roots,
-            settings,
-            tasks,
-            views=views or ViewSettings(),
-            memory=memory or Memory(DEFAULT_BYTES),
-            live=live or LiveJobs(),
-        )
-        rest = Rest(lake, Gate(settings, tokens, secret), Repeats(tasks), settings)
-        app = _Checked(application(rest, ending or anyio.Event()), rest)
-        try:
-            async with closing(await listen(settings.host, settings.port, settings="PageSettings")) as listeners:
-                task_status.started(bound_address(listeners[0]))
-                sockets = [raw_socket(listener) for listener in listeners]
-                await serve(app, _config([each.fileno() for each in sockets], tls))  # type: ignore[arg-type]
-        finally:
-            lake.close()
+    app = lake_app(
+        roots,
+        secret,
+        settings,
+        tokens=tokens,
+        is_secure=tls is not None,
+        views=views,
+        memory=memory,
+        live=live,
+        ending=ending,
+    )
+    async with app as served, closing(await listen(settings.host, settings.port, settings="PageSettings")) as listeners:
+        task_status.started(bound_address(listeners[0]))
+        await serve(served, _config([raw_socket(each).fileno() for each in listeners], tls))  # type: ignore[arg-type]
 
 
-def application(rest: Rest, ending: anyio.Event) -> Starlette:
+def _application(rest: Rest, ending: anyio.Event, *, is_secure: bool) -> Starlette:
     """Return everything below the base path."""
-    routes = [*rest.routes(), *_streams(rest, ending), *_probes(ending)]
+    pages = PageRoutes(rest, is_secure=is_secure)
+    routes = [*pages.routes(), *rest.routes(), *_streams(rest, ending), *_probes(ending)]
     base = rest.settings.base_path
 
     def refuse(_: Request, error: Exception) -> Response:
