@@ -38,6 +38,7 @@ PINS = """
     hatchling==1.33.0
     hdfs-native==0.14.7
     httptools==0.9.0
+    httpx==0.28.1
     hudi==0.5.0
     hypercorn==0.18.0
     hypothesis==6.170.15
@@ -154,6 +155,7 @@ def install_for_tests(session: nox.Session) -> None:
         "duckdb",
         "hudi",
         "hatchling",
+        "httpx",
         "greenlet",
         "polars",
         "daft",
@@ -256,6 +258,7 @@ def types(session: nox.Session) -> None:
         "types-psutil",
         "pytest",
         "hypothesis",
+        "httpx",
         "duckdb",
         "polars",
         "nox",

@@ -29,7 +29,7 @@ TABLE = {
 def serve(lake: Path, port: int = 0) -> tuple["Popen[str]", int]:
     """Start ``tallymark serve``. Return it, and its port for Hudi, once it listens."""
     command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--root", str(lake)]
-    command += ["--hudi-port", str(port), "--port", "0", "--task-port", "0", "--secret", f"{lake}.secret"]
+    command += ["--hudi-port", str(port), "--port", "0", "--task-port", "0", "--no-page", "--secret", f"{lake}.secret"]
     service = Popen(command, stdout=PIPE, text=True)
     _, hudi, _ = (service.stdout.readline() for _ in range(3))  # type: ignore[union-attr]
     return service, int(hudi.rpartition(":")[2])  # "Markers for Hudi at 127.0.0.1:26754"

@@ -27,7 +27,7 @@ from tests.engine.serve.hudi_table import INSTANT, put_state, put_table
 from tests.engine.serve.test_hudi_markers import FOLDER, marker
 from tests.engine.serve.test_secure_service import Authority
 
-FREE_PORTS = ("--port", "0", "--task-port", "0", "--hudi-port", "0")
+FREE_PORTS = ("--port", "0", "--task-port", "0", "--hudi-port", "0", "--no-page")
 
 
 @pytest.fixture(autouse=True)

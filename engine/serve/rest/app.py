@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 
@@ -122,15 +123,21 @@ class Rest:
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type != "application/json":
             raise InvalidRequest(f"content type {content_type!r}: send JSON, as application/json")
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self.settings.request_bytes:
-                raise InvalidRequest(f"a body has at most {self.settings.request_bytes} bytes")
         try:
-            return msgspec.json.decode(bytes(body), type=kind)
+            return msgspec.json.decode(await read_body(request, self.settings.request_bytes), type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise InvalidRequest(f"the body is not as the OpenAPI document has it: {error}") from error
+
+
+async def read_body(request: Request, bytes_max: int) -> bytes:
+    """Raise InvalidRequest for a body that is larger."""
+    body = bytearray()
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > bytes_max:
+                raise InvalidRequest(f"a body has at most {bytes_max} bytes")
+    return bytes(body)
 
 
 def client_of(request: Request) -> str:

@@ -1,6 +1,6 @@
 """Commits of a table as server-sent events, whose ids are positions: a client that was away gets what it missed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import anyio
 import msgspec
@@ -20,7 +20,9 @@ READ_COUNT = 100
 """Entries that are read and sent at once."""
 
 
-async def events(lake: Lake, table: LakeTable, settings: PageSettings, start: int | None) -> AsyncIterator[bytes]:
+async def events(
+    lake: Lake, table: LakeTable, settings: PageSettings, start: int | None
+) -> AsyncGenerator[bytes, None]:
     """Yield an event for each entry after a position, by default for each from now on, until cancelled.
 
     Events are ``commit``, ``rollback`` and ``clean``, with the entry as of ``/commits``. ``archived`` states the

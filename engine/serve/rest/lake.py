@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.abc import TaskGroup
 
+from tallymark.backends.errors import Unavailable
 from tallymark.engine.documents.summary import SummaryDocument, summary_of_unreadable
 from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.serve.memory import Memory
@@ -80,7 +81,7 @@ class Lake:
 
     async def summaries(self, may_read: Callable[[str], bool]) -> list[SummaryDocument]:
         """Return a summary of each table, at most ``poll_s`` old. One that cannot be read within ``wait_s`` is as it
-        was last, or states that it was not read.
+        was last, or states that it was not read. Sorted by URL.
         """
         places = [place for place in await self._find() if may_read(place)]
         now = anyio.current_time()
@@ -93,7 +94,8 @@ class Lake:
             for place in places:
                 while (summary := self._summaries[place]).is_being_read:
                     await summary.changed.wait()
-        return [self._summaries[place].document or self._unread(place) for place in places]
+        found = [self._summaries[place].document or self._unread(place) for place in places]
+        return sorted(found, key=lambda summary: summary["url"])
 
     async def _summarize(self, place: str, summary: _Summary) -> None:
         try:
@@ -101,7 +103,7 @@ class Lake:
                 with anyio.fail_after(self._settings.discover_timeout_s):
                     summary.document = await self._tables.get(place).summary()
         except TallymarkError as error:
-            summary.document = summary_of_unreadable(id_of(place), place, error)
+            summary.document = self._unreadable(place, error)
         except TimeoutError:
             summary.document = self._unread(place)
         finally:
@@ -110,7 +112,14 @@ class Lake:
             summary.changed = anyio.Event()
 
     def _unread(self, place: str) -> SummaryDocument:
-        return summary_of_unreadable(id_of(place), place, TallymarkError("its storage has not answered yet"))
+        return self._unreadable(place, Unavailable("its storage has not answered yet"))
+
+    def _unreadable(self, place: str, error: TallymarkError) -> SummaryDocument:
+        try:
+            url = self._tables.get(place).url
+        except TallymarkError:  # its storage cannot be opened, or there is no memory for it
+            url = place
+        return summary_of_unreadable(id_of(place), url, error)
 
     async def _find(self) -> Sequence[str]:
         found = await self._discovery.tables()

@@ -22,7 +22,7 @@ from tallymark.engine.serve.page.assets import assets
 from tallymark.engine.serve.page.pages import PageContext, Pages
 from tallymark.engine.serve.rest.access import COOKIE, SAFE_METHODS, Access
 from tallymark.engine.serve.rest.actions import ACTIONS
-from tallymark.engine.serve.rest.app import Rest, client_of
+from tallymark.engine.serve.rest.app import Rest, client_of, read_body
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.problems import status_of
 from tallymark.engine.serve.tokens import NotAllowed, Role
@@ -168,11 +168,7 @@ class PageRoutes:
         )
 
     async def _form(self, request: Request) -> dict[str, str]:
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._rest.settings.request_bytes:
-                raise InvalidRequest(f"a body has at most {self._rest.settings.request_bytes} bytes")
+        body = await read_body(request, self._rest.settings.request_bytes)
         return {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
     def _next(self, request: Request) -> str:

@@ -3,7 +3,7 @@
 import os
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 
@@ -152,11 +152,12 @@ def _streams(rest: Rest, ending: anyio.Event) -> list[BaseRoute]:
             nonlocal open_count
             open_count += 1
             try:
-                async for event in events(rest.lake, table, rest.settings, after):
-                    rest.access(request)  # ends with a token that was revoked
-                    if ending.is_set():
-                        return
-                    yield event
+                async with aclosing(events(rest.lake, table, rest.settings, after)) as found:
+                    async for event in found:
+                        rest.access(request)  # ends with a token that was revoked
+                        if ending.is_set():
+                            return
+                        yield event
             except NotAuthenticated:
                 return
             finally:

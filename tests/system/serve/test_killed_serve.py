@@ -47,7 +47,7 @@ class Service:
     def __init__(self, root: str, secret: Path, options: list[str]) -> None:
         self.port, self.task_port = closed_port(), closed_port()
         program = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--root", root]
-        ports = ["--port", str(self.port), "--task-port", str(self.task_port), "--hudi-port", "0"]
+        ports = ["--port", str(self.port), "--task-port", str(self.task_port), "--hudi-port", "0", "--no-page"]
         self._command = [*program, *ports, "--secret", str(secret), *options]
         self._process: subprocess.Popen[str]
         self.start()
