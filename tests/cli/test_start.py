@@ -9,7 +9,10 @@ from tallymark.engine.documents.rollback import RollbackDocument
 from tallymark.engine.documents.timeline import TimelineDocument
 from tests.cli.scene import run
 
-COMMANDS = ("status", "timeline", "markers", "rollback", "clean", "checkpoint", "doctor", "files", "explain", "plan")
+COMMANDS = (
+    *("status", "timeline", "markers", "rollback", "clean", "checkpoint", "doctor"),
+    *("files", "explain", "plan", "report"),
+)
 HEAVY = ("pyspark", "pyarrow", "trio", "asyncio", "rich")
 
 

@@ -50,7 +50,8 @@ def contents(wheel: Path) -> list[tuple[str, bytes]]:
 
 def modules_of_this_tree() -> set[str]:
     """Every file that makes up the package, by its path in a wheel."""
-    folders = {path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    found = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()}
+    folders = {path.relative_to(ROOT) for path in found if path.parent.name != "__pycache__"}
     folders = {path for path in folders if not path.as_posix().startswith(tuple(EVIDENCE))}
     front = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark").glob("*.py*")}
     cli = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark/cli").rglob("*.py")}

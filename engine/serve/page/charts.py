@@ -108,7 +108,7 @@ def _bar(bar: Bar, left: float, slot: float, share: float) -> Markup:
             name, at, wide, BOTTOM - height, height
         )
         for name, at, wide in columns
-        if wide > 0
+        if wide > 0 and height > 0
     ]
     area = Markup('<rect class="area" x="{:.3f}%" width="{:.3f}%" y="{}" height="{}"/>').format(
         left, slot, TOP, BOTTOM - TOP

@@ -12,6 +12,7 @@ from tallymark.cli.explain import explain
 from tallymark.cli.files import files
 from tallymark.cli.markers import markers
 from tallymark.cli.plan import plan
+from tallymark.cli.report import report
 from tallymark.cli.rollback import rollback
 from tallymark.cli.serve import serve
 from tallymark.cli.status import status
@@ -43,6 +44,7 @@ for _command in (
     explain,
     plan,
     accept_loss,
+    report,
     serve,
 ):
     main.add_command(_command)

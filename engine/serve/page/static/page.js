@@ -17,7 +17,8 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden) event.preventDefault();
 });
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (!event.detail.successful) notice.textContent = "Not updated: the service did not answer.";
+  const { successful, xhr } = event.detail;
+  if (!successful) notice.textContent = `Not updated: ${xhr.status ? `status ${xhr.status}` : "no answer"}.`;
   else if (notice.textContent.startsWith("Not updated")) notice.textContent = "";
 });
 
