@@ -73,6 +73,7 @@ PINS = """
     rich==15.0.0
     rocksdict==0.3.29
     ruff==0.17.5
+    schemathesis==4.32.5
     starlette==1.10.0
     tqdm==4.70.1
     trio==0.35.0
@@ -162,6 +163,7 @@ def install_for_tests(session: nox.Session) -> None:
         "docker",
         "kubernetes-validate",
         "pyyaml",
+        "schemathesis",
     )
 
 

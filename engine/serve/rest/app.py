@@ -1,7 +1,7 @@
 """The REST interface as an ASGI application: each operation with its checks, its tags and its errors."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
@@ -13,11 +13,10 @@ from starlette.routing import BaseRoute, Route
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.logs import request_id
 from tallymark.engine.serve.rest.access import CSRF_HEADER, Access, Gate
 from tallymark.engine.serve.rest.actions import ACTIONS, Repeats
-from tallymark.engine.serve.rest.calls import Call, Operation
+from tallymark.engine.serve.rest.calls import BadRequest, Call, Operation
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.openapi import openapi_document
@@ -33,6 +32,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 """Of every document: a cache has to ask whether it is still current."""
+
+_JSON = msgspec.json.Decoder(float_hook=lambda text: int(float(text)) if float(text).is_integer() else float(text))
+"""In JSON Schema 1.0 is an integer, too."""
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -94,7 +96,7 @@ class Rest:
     def _endpoint(self, operation: Operation) -> Answer:
         async def answer(request: Request) -> Response:
             access = self.access(request)
-            query = decoded(dict(request.query_params), operation.query, strict=False)
+            query = decoded(request.query_params.multi_items(), operation.query)
             table = None
             if operation.is_of_table:
                 table = await self.opened(access, request.path_params["table"], operation.role)
@@ -116,27 +118,27 @@ class Rest:
             raise NotAllowed("changes need a token")
         key = request.headers.get("idempotency-key")
         if key is not None and not 1 <= len(key) <= 200:
-            raise InvalidRequest("Idempotency-Key has 1 to 200 characters")
+            raise BadRequest("Idempotency-Key has 1 to 200 characters")
         return await self._repeats.run(token.id, key, (request.url.path, call.body), lambda: operation.handler(call))
 
     async def _body(self, request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type != "application/json":
-            raise InvalidRequest(f"content type {content_type!r}: send JSON, as application/json")
+            raise BadRequest(f"content type {content_type!r}: send JSON, as application/json")
         try:
-            return msgspec.json.decode(await read_body(request, self.settings.request_bytes), type=kind)
+            return msgspec.convert(_JSON.decode(await read_body(request, self.settings.request_bytes)), kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InvalidRequest(f"the body is not as the OpenAPI document has it: {error}") from error
+            raise BadRequest(f"the body is not as the OpenAPI document has it: {error}") from error
 
 
 async def read_body(request: Request, bytes_max: int) -> bytes:
-    """Raise InvalidRequest for a body that is larger."""
+    """Raise BadRequest for a body that is larger."""
     body = bytearray()
     async with aclosing(request.stream()) as chunks:
         async for chunk in chunks:
             body += chunk
             if len(body) > bytes_max:
-                raise InvalidRequest(f"a body has at most {bytes_max} bytes")
+                raise BadRequest(f"a body has at most {bytes_max} bytes")
     return bytes(body)
 
 
@@ -144,12 +146,15 @@ def client_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-def decoded(values: Mapping[str, str], kind: type[msgspec.Struct], *, strict: bool) -> Any:
-    """Return the parameters of a query. Raises InvalidRequest, with the parameter and the rule."""
+def decoded(given: Sequence[tuple[str, str]], kind: type[msgspec.Struct]) -> Any:
+    """Return the parameters of a query. Raises BadRequest, with the parameter and the rule."""
+    values = dict(given)
+    if len(values) < len(given):
+        raise BadRequest(f"a parameter is given twice: {sorted(name for name, _ in given)}")
     try:
-        return msgspec.convert(values, kind, strict=strict)
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"a parameter is not as the OpenAPI document has it: {error}") from error
+        raise BadRequest(f"a parameter is not as the OpenAPI document has it: {error}") from error
 
 
 def document_response(request: Request, document: object, tag: str | None) -> Response:

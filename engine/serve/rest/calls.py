@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.rest.access import Access
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
@@ -14,10 +15,14 @@ from tallymark.engine.serve.tokens import Role
 
 Limit = Annotated[int, Meta(ge=1, le=1000, description="Items of one page at most.")]
 Position = Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="A position of the commit log.")]
-Cursor = Annotated[str, Meta(max_length=4096, description="`next` of the page before.")]
+Cursor = Annotated[str, Meta(max_length=1024, description="`next` of the page before.")]
 PartitionPath = Annotated[
-    str, Meta(max_length=4096, description="A partition path, such as `year=2013`, or part of one.")
+    str, Meta(max_length=1024, description="A partition path, such as `year=2013`, or part of one.")
 ]
+
+
+class BadRequest(InvalidRequest):
+    """The request is not as the OpenAPI document has it."""
 
 
 class Nothing(Struct, forbid_unknown_fields=True):

@@ -108,7 +108,7 @@ class LakeTable:
         return summary_of(self.id, self.url, await self.read(lambda table: table.status()))
 
     async def files(
-        self, *, partition: str = "", position: int | None = None, after: str | None = None, limit: int = 100
+        self, *, partition: str = "", position: int | None = None, after: str = "", limit: int = 100
     ) -> FileListDocument:
         """Return the first files below a partition path at a position, of those whose path is greater than ``after``.
 
@@ -200,18 +200,16 @@ class LakeTable:
         }
 
 
-async def _files(
-    table: KeptTable, *, partition: str, position: int | None, after: str | None, limit: int
-) -> FileListDocument:
+async def _files(table: KeptTable, *, partition: str, position: int | None, after: str, limit: int) -> FileListDocument:
     properties = await table.properties()
     prefix = partition_prefix(partition, () if properties is None else properties.partition_by)
     view = await table.view_at(position)
     found: list[DataFile] = []
     for each in await view.partitions():
         folder = f"{each}/" if each else ""
-        if not is_below(each, prefix) or (after is not None and f"{folder}\U0010ffff" <= after):
+        if not is_below(each, prefix) or f"{folder}\U0010ffff" <= after:
             continue
-        found += [file for file in await view.files(each) if after is None or file.path > after]
+        found += [file for file in await view.files(each) if file.path > after]
         if len(found) > limit:
             break
     return {

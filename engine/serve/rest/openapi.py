@@ -20,6 +20,7 @@ REFUSALS = (
     HTTPStatus.FORBIDDEN,
     HTTPStatus.NOT_FOUND,
     HTTPStatus.CONFLICT,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.BAD_GATEWAY,
@@ -72,6 +73,7 @@ def _operation(operation: Operation, answers: Sequence[object]) -> dict[str, Any
     if operation.method == "GET":
         responses["304"] = {"description": "The client has the current document (If-None-Match)."}
     responses |= {str(status.value): {"$ref": "#/components/responses/problem"} for status in REFUSALS}
+    responses["431"] = {"description": "The head of the request is larger than 16 KiB."}
     name = re.sub(r"\W+", "_", operation.path.removeprefix("/v1/").replace("{", "").replace("}", "")).strip("_")
     found: dict[str, Any] = {
         "operationId": f"{operation.method.lower()}_{name}",

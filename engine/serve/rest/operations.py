@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Literal, TypedDict
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tallymark.engine.documents.explain import ExplainDocument, explain_document
 from tallymark.engine.documents.file_list import DiffDocument, FileListDocument, PartitionListDocument
@@ -44,21 +44,21 @@ class TablesQuery(Struct, forbid_unknown_fields=True):
 
 
 class CommitsQuery(Struct, forbid_unknown_fields=True):
-    after: Position | None = None
+    after: Position | UnsetType = UNSET
     """Only entries after it, the first ones; by default the newest."""
     limit: Limit = 100
 
 
 class SizesQuery(Struct, forbid_unknown_fields=True):
     partition: PartitionPath = ""
-    small_bytes: Count | None = None
+    small_bytes: Count | UnsetType = UNSET
     """Files below it are small; by default 100 MiB."""
 
 
 class FilesQuery(Struct, forbid_unknown_fields=True):
     partition: PartitionPath = ""
-    position: Position | None = None
-    after: Cursor | None = None
+    position: Position | UnsetType = UNSET
+    after: Cursor = ""
     limit: Limit = 100
 
 
@@ -78,7 +78,7 @@ class MarkersQuery(Struct, forbid_unknown_fields=True):
 
 
 class ExplainQuery(Struct, forbid_unknown_fields=True):
-    file: Annotated[str, Meta(min_length=1, max_length=4096)]
+    file: Annotated[str, Meta(min_length=1, max_length=1024)]
     """A path below the table, a URL of it, or the bare name of a data file."""
 
 
@@ -118,18 +118,18 @@ async def _status(call: Call) -> StatusDocument:
 
 
 async def _commits(call: Call) -> TimelineDocument:
-    return await call.table.read(partial(read_timeline, after=call.query.after, last=call.query.limit))
+    return await call.table.read(partial(read_timeline, after=given(call.query.after), last=call.query.limit))
 
 
 async def _sizes(call: Call) -> FilesDocument:
     query: SizesQuery = call.query
-    return await call.table.read(partial(file_sizes, partition=query.partition, small_below=query.small_bytes))
+    return await call.table.read(partial(file_sizes, partition=query.partition, small_below=given(query.small_bytes)))
 
 
 async def _files(call: Call) -> FileListDocument:
     query: FilesQuery = call.query
     return await call.table.files(
-        partition=query.partition, position=query.position, after=query.after, limit=query.limit
+        partition=query.partition, position=given(query.position), after=query.after, limit=query.limit
     )
 
 
@@ -178,6 +178,10 @@ async def _plan(call: Call) -> PlanDocument:
         incoming=incoming,
     )
     return plan_document(await read_plan(call.table.fresh(), request=request))
+
+
+def given(value: int | UnsetType) -> int | None:
+    return None if isinstance(value, UnsetType) else value
 
 
 TABLE = "/v1/tables/{table}"

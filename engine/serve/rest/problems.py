@@ -8,7 +8,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tallymark.backends.errors import BackendError, NotPermitted, TallymarkError, Unavailable
+from tallymark.backends.errors import BackendError, InvalidPath, NotPermitted, TallymarkError, Unavailable
 from tallymark.engine.errors import (
     InvalidRequest,
     NotAuthenticated,
@@ -18,6 +18,7 @@ from tallymark.engine.errors import (
     UnsupportedTable,
 )
 from tallymark.engine.serve.rest.access import WrongHost
+from tallymark.engine.serve.rest.calls import BadRequest
 from tallymark.engine.serve.rest.lake import NoSuchTable
 from tallymark.engine.serve.roots import NotServed
 from tallymark.engine.serve.tokens import NotAllowed
@@ -29,7 +30,9 @@ STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (NotAuthenticated, HTTPStatus.UNAUTHORIZED),
     (NoSuchTable, HTTPStatus.NOT_FOUND),
     (UnsupportedTable, HTTPStatus.NOT_FOUND),
-    (InvalidRequest, HTTPStatus.BAD_REQUEST),
+    (BadRequest, HTTPStatus.BAD_REQUEST),
+    (InvalidRequest, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (InvalidPath, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Overloaded, HTTPStatus.TOO_MANY_REQUESTS),
     (TryAgain, HTTPStatus.SERVICE_UNAVAILABLE),
     (Stopped, HTTPStatus.CONFLICT),

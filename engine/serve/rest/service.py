@@ -45,6 +45,9 @@ EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 PROTOCOLS = ("http/1.1",)
 
+KEEP_ALIVE_S = 75.0
+"""Time after which a connection without requests is closed: longer than the interval at which pages are refreshed."""
+
 ENDING_S = 1.0
 """Time that open requests have to end in when the service ends."""
 
@@ -232,4 +235,5 @@ def _config(descriptors: list[int], tls: ServerTls | None) -> Config:
     config.accesslog = config.errorlog = None
     config.graceful_timeout = ENDING_S
     config.include_server_header = False
+    config.keep_alive_timeout = KEEP_ALIVE_S
     return config

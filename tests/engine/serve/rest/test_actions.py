@@ -51,7 +51,7 @@ async def test_an_action_states_what_it_would_do_and_does_it_when_it_is_asked_to
         ({"dry_run": "no"}, {}, 400),
         ({"dry-run": False}, {}, 400),
         ({"instant": "x"}, {}, 400),
-        ({"dry_run": False, "instant": "20260101000000000"}, {}, 400),
+        ({"dry_run": False, "instant": "20260101000000000"}, {}, 422),
         ({}, {"Content-Type": "text/plain"}, 400),
         ({}, {"Idempotency-Key": "x" * 201}, 400),
         ({"instant": "1" * 70_000}, {}, 400),
@@ -76,7 +76,7 @@ async def test_a_request_that_is_repeated_under_its_key_gets_the_first_answer(tm
         answers = [(await client.post(action, headers=headers, json=body)).json() for _ in range(2)]
         assert answers[0] == answers[1]
         assert [ended["instant"] for ended in answers[0]["ended"]] == [instant]
-        assert (await client.post(action, headers=headers, json={})).status_code == 400
+        assert (await client.post(action, headers=headers, json={})).status_code == 422
         other = await client.post(action, headers={**headers, "Idempotency-Key": "twice"}, json=body)
         assert other.json()["ended"] == []
 

@@ -136,7 +136,7 @@ async def test_an_open_instant_its_markers_and_what_its_end_would_remove(tmp_pat
             f"tallymark rollback file://{folder}",
         )
         missing = await client.get(f"{path}/jobs/20260101000000000/loss")
-        assert (missing.status_code, missing.json()["title"]) == (400, InvalidRequest.__name__)
+        assert (missing.status_code, missing.json()["title"]) == (422, InvalidRequest.__name__)
 
 
 async def test_a_table_that_is_created_again_is_read_again(tmp_path):
@@ -189,15 +189,17 @@ async def test_a_fleet_shows_each_table_and_why_one_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("part", "status", "detail"),
     [
-        ("/diff?start=2&end=1", 400, "the earlier one first"),
-        ("/diff?start=0&end=99", 400, "ends at 1"),
+        ("/diff?start=2&end=1", 422, "the earlier one first"),
+        ("/diff?start=0&end=99", 422, "ends at 1"),
         ("/diff?start=0", 400, "end"),
         ("/files?limit=0", 400, "limit"),
-        ("/files?position=7", 400, "position 7"),
-        ("/files?partition=year%3D1", 400, "month"),
+        ("/files?position=7", 422, "position 7"),
+        ("/files?partition=year%3D1", 422, "month"),
         ("/files?limt=1", 400, "limt"),
+        ("/files?limit=1&limit=2", 400, "twice"),
+        ("/files?position=null", 400, "position"),
         ("/commits?after=-1", 400, "after"),
-        ("/explain?file=%2Fetc%2Fpasswd", 400, "/etc/passwd"),
+        ("/explain?file=%2Fetc%2Fpasswd", 422, "/etc/passwd"),
         ("/nothing", 404, "Not Found"),
     ],
 )
