@@ -1,6 +1,5 @@
 """Jobs that fill small files, for the tests of this room."""
 
-import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -8,7 +7,6 @@ from typing import Any
 
 import anyio
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
 from tallymark.engine.jobs.result import WriteResult
@@ -19,6 +17,7 @@ from tallymark.engine.table import Table
 from tallymark.engine.tasks.report import Fill, TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tests.engine.jobs.scene import FLIGHTS, mark, name_of, publish, table
+from tests.support.parquet import read_bytes
 
 SIZING = SizingSettings(rewrite_budget=1000)
 """Every file that these tests make is small, and worth filling."""
@@ -96,4 +95,4 @@ async def _old_and_new(file: PlannedFile, backend: Backend, months: Months) -> p
     new = rows_of({month: months[month]})
     if file.fill is None:
         return new
-    return pa.concat_tables([pq.read_table(io.BytesIO(await backend.get(file.fill.path))), new])
+    return pa.concat_tables([read_bytes(await backend.get(file.fill.path)), new])

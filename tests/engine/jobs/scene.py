@@ -32,6 +32,7 @@ from tallymark.engine.timeline.entry import DataFile
 from tests import table_invariants
 from tests.support.archived import is_archivable, whole
 from tests.support.faulty import FaultyBackend, Verb, lost_request
+from tests.support.parquet import read_bytes
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 LEASE = LeaseSettings()
@@ -226,7 +227,7 @@ def parquet(rows: pa.Table) -> bytes:
 def rows_in(objects: Mapping[str, bytes]) -> list[dict[str, Any]]:
     """The rows of all committed files, read from the files themselves."""
     paths = sorted(table_invariants.committed_files(objects))
-    return [row for path in paths for row in pq.read_table(io.BytesIO(objects[path])).to_pylist()]
+    return [row for path in paths for row in read_bytes(objects[path]).to_pylist()]
 
 
 def publish(ticket: WriteTicket, backend: Backend, path: str, rows: pa.Table) -> DataFile:

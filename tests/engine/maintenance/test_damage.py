@@ -25,6 +25,7 @@ from tests.engine.jobs.deaths import copied
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, committed, die, mark, name_of, table, write_rows
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, lost_request
+from tests.support.parquet import read_bytes
 
 KINDS = {
     "properties": r"\.hoodie/hoodie\.properties",
@@ -78,7 +79,7 @@ def kind_of(path: str) -> str:
 
 def rows_of(store: Store, snapshot: Snapshot) -> list[int]:
     files = [store.objects[file.path] for file in snapshot.files]
-    return sorted(row["flight"] for data in files for row in pq.read_table(io.BytesIO(data)).to_pylist())
+    return sorted(row["flight"] for data in files for row in read_bytes(data).to_pylist())
 
 
 @dataclass

@@ -19,6 +19,7 @@ from tallymark.engine.settings import TaskSettings
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import TaskWriter
 from tallymark.engine.tasks.ticket import WriteTicket
+from tests.support.parquet import read_bytes
 
 T = TypeVar("T", bound=Backend)
 
@@ -144,7 +145,7 @@ def tables(backend: Backend, report: TaskReport) -> Iterator[tuple[str, pa.Table
     """Each reported file's partition and rows, in the order of the report."""
     objects = stored(backend)
     for file in report.files:
-        yield file.partition, pq.read_table(io.BytesIO(objects[file.path]))
+        yield file.partition, read_bytes(objects[file.path])
 
 
 def footer(backend: Backend, path: str) -> pq.FileMetaData:

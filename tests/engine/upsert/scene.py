@@ -1,6 +1,5 @@
 """A whole write by key in one go: keys, lookups, plan, routing, tasks, commit."""
 
-import io
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -8,7 +7,6 @@ from typing import Any, TypeVar
 
 import anyio
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
 from tallymark.engine.jobs.write_job import WriteJob
@@ -22,6 +20,7 @@ from tallymark.engine.upsert.keys import KeyReport, key_task
 from tallymark.engine.upsert.locate import hit_counts, locate_task
 from tallymark.engine.upsert.routing import routed
 from tests.engine.tasks.scene import schema_of
+from tests.support.parquet import read_bytes
 
 T = TypeVar("T")
 
@@ -133,5 +132,5 @@ async def rows_of(backend: Backend) -> list[dict[str, Any]]:
     """All rows of the table, in the order of its files."""
     found = []
     for file in (await table_at(backend).snapshot()).files:
-        found += pq.read_table(io.BytesIO(await backend.get(file.path))).to_pylist()
+        found += read_bytes(await backend.get(file.path)).to_pylist()
     return found

@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import msgpack
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +33,7 @@ from tests.engine.upsert.scene import KEYED, PEOPLE, changed, changing, in_threa
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
+from tests.support.parquet import read_bytes
 from tests.support.predicates import SCHEMA, Row, Where, batch_of, rows, wheres
 from tests.table_invariants import table_is_at_rest
 
@@ -327,7 +327,7 @@ async def that_name(backend: Backend, key: int) -> list[str]:
         data = await backend.get(entry.path)
         if entry.path.startswith(f"{CHECKPOINT_FOLDER}/"):
             data = msgpack.packb(unseal(data, source=entry.path))
-        rows = pq.read_table(pa.BufferReader(data)).to_pylist() if entry.path.endswith(".parquet") else []
+        rows = read_bytes(data).to_pylist() if entry.path.endswith(".parquet") else []
         if (1 << 63 | key).to_bytes(8) in data or str(key).encode() in data or key in [row["id"] for row in rows]:
             found.append(entry.path)
     return found
