@@ -40,6 +40,7 @@ def test_what_recurs_gets_a_dictionary_and_what_does_not_gets_none():
     assert encoded(rows) == {"kind", "day"}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("rows", [2_000, 20_000, 200_000])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_bound_is_half_as_many_values_as_rows(rows, seed):

@@ -44,6 +44,7 @@ async def test_everything_that_lacks_its_projection_gets_it():
     store.check_at_rest()
 
 
+@pytest.mark.no_cover
 async def test_wherever_it_is_interrupted_readers_see_a_prefix_of_the_log_and_another_goes_on():
     counting = DyingBackend((await unprojected()).backend)
     await project_all(counting)

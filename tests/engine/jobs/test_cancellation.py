@@ -75,6 +75,7 @@ def fresh_store(*, has_staging: bool) -> Store:
     return store
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("has_staging", "kind", "lands"),
     [(True, "batched", True), (True, "direct", False), (False, "direct", True), (False, "batched", False)],
@@ -99,6 +100,7 @@ def test_wherever_a_write_is_cancelled_its_block_ends_whole(has_staging, kind, l
             raise AssertionError(f"cancelled at call {at} of {calls}: {error}") from error
 
 
+@pytest.mark.no_cover
 def test_in_whatever_pass_of_asyncio_s_own_loop_a_task_is_cancelled_that_begins_a_job_it_ends():
     """By ``Task.cancel``, which is no scope's."""
 

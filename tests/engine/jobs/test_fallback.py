@@ -199,6 +199,7 @@ async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothin
     store.check_only_commits_are_left()
 
 
+@pytest.mark.no_cover
 @ends
 async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refused(store, commits):
     """Whatever the delays of its put and of its look for the seal, no row outlives the end of the job."""

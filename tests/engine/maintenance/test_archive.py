@@ -125,6 +125,7 @@ async def test_what_is_retained_and_what_an_open_writer_may_need_is_not_archived
     await check_whole(store)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
 def test_wherever_a_writer_that_archives_dies_nothing_of_the_table_is_lost(has_staging):
     async def some() -> None:
@@ -147,6 +148,7 @@ def test_wherever_a_writer_that_archives_dies_nothing_of_the_table_is_lost(has_s
             anyio.run(check, store, backend="trio")
 
 
+@pytest.mark.no_cover
 def test_what_a_clean_that_died_has_yet_to_delete_is_not_archived():
     async def some() -> None:
         await write(store.backend, months={1: 1}, readers="table")

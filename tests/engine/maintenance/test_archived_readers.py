@@ -35,6 +35,7 @@ def by_month(rows: list[dict[str, Any]]) -> dict[int, int]:
     return {month: months.count(month) for month in sorted(set(months))}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("readers", ["directory", "table"])
 def test_hudi_rs_reads_an_archived_table_as_the_log_has_it(tmp_path, readers):
     anyio.run(check, tmp_path / "flights", readers, backend="trio")

@@ -169,6 +169,7 @@ async def _write(backend: Backend, _: MarkerSettings) -> None:
     await write(backend, "overwrite", {1: 1, 4: 2}, partition_overwrite="dynamic", markers=BATCHED)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 def test_wherever_a_writer_that_leaves_a_checkpoint_dies_the_next_one_leaves_what_was_committed(has_staging):
     start = Store(has_staging=has_staging)

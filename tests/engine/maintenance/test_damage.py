@@ -195,6 +195,7 @@ def judge(damages: list[tuple[str, str]], verdict: str, errors: list[str]) -> st
     return f"{damages}: unclear {unclear}" if unclear else None
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
 async def test_one_damage_is_healed_or_harmless_or_a_clear_error(has_staging: bool) -> None:

@@ -23,6 +23,7 @@ async def damage(store: Store, path: str, change: Callable[[bytes], bytes | None
         await store.backend.put(path, damaged)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @pytest.mark.parametrize("how", [*DAMAGES.values(), anothers], ids=[*DAMAGES, "another's"])
 async def test_the_files_of_a_dead_writer_whose_reservation_is_damaged_are_rolled_back(store, how, kind):

@@ -75,6 +75,7 @@ async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_ho
     staged.check_at_rest()
 
 
+@pytest.mark.no_cover
 async def test_writes_that_each_replace_something_do_not_cause_a_clean_each(unstaged):
     """One an hour with 24 hours kept, and it lets go all that is due by then."""
     clocks = Clocks(unstaged)

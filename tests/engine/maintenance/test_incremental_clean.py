@@ -1,5 +1,7 @@
 """A clean looks at what was replaced since the clean before it, and at nothing else: counted."""
 
+import pytest
+
 from tallymark.engine.maintenance.expire import CleanScan
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -34,6 +36,7 @@ async def table_of_many_partitions(store: Store, *entries: LogEntry, partitions:
         await log.win(entry, check=lambda _: None)
 
 
+@pytest.mark.no_cover
 async def test_of_ten_thousand_partitions_the_one_that_was_touched_is_looked_at(unstaged):
     appends = [commit(number, [file(7, number)], []) for number in range(2, 200)]
     await table_of_many_partitions(unstaged, commit(1, [file(7, 1)], [file(7, 0)]), *appends, partitions=10_000)

@@ -82,6 +82,7 @@ async def test_segments_are_read_once_each_and_many_at_a_time():
     assert anyio.current_time() - began == 4.0
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("page_size", [1, 2])
 @pytest.mark.parametrize(
     ("left_by", "merged_by", "deceived"),

@@ -16,7 +16,7 @@ from tests.support.faulty import FaultyBackend, hanging, slow
 from tests.support.limited import LimitedBackend
 from tests.support.loops import on_virtual_time
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 
 NO_MERGES = MarkerSettings(merge_bytes_ratio_max=1)
 """So that each put is a flush."""

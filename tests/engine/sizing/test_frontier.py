@@ -26,6 +26,7 @@ def near_the_frontier(files: int, rewritten: float, by: float) -> bool:
     )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("budget", FILES)
 def test_balanced_lies_within_a_tenth_of_the_exact_frontier(budget: int) -> None:
     table = appended(SizingSettings(rewrite_budget=budget))

@@ -99,6 +99,7 @@ def test_a_file_that_was_planned_takes_an_eighth_more_than_was_expected():
     assert (len(rolled.files), len(planned.files)) == (2, 1)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("columns", "width", "max_file_bytes"), [(300, 200, 4_000_000), (60, 1000, 1_000_000)])
 @pytest.mark.parametrize("is_planned", [False, True])
 def test_of_wide_rows_the_footer_counts_too(columns, width, max_file_bytes, is_planned):

@@ -148,6 +148,7 @@ def test_a_damaged_file_is_corrupt(key: str, value: str | None) -> None:
         TableProperties.decode(changed({key: value}))
 
 
+@pytest.mark.no_cover
 def test_a_torn_file_is_never_taken_and_no_flipped_bit_changes_what_decides_how_the_table_is_written() -> None:
     properties = dataclasses.replace(FLIGHTS, id="0a" * 16, readers="table", retain_hours=24.0)
     data = properties.encode()

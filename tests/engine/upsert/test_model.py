@@ -362,6 +362,7 @@ async def play(scene: Scene, steps: Sequence[Any]) -> None:
         await scene.run(step)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(["partition", "table"]), st.sampled_from(["table", "directory"]), steps(0, 8))
 def test_the_table_has_the_rows_of_the_model_after_each_step(unique_in, readers, steps):

@@ -87,6 +87,7 @@ def test_blocks_in_memory_outlast_a_disk_without_any_room(disk):
         assert store.rows("month=2") is None
 
 
+@pytest.mark.no_cover
 def test_what_comes_to_a_partition_on_a_full_disk_is_held_or_the_partition_is_not(store):
     held: dict[str, bytes] = {}
     for partition in PARTITIONS[:8]:
