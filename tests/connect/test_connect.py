@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tallymark
 from tallymark import InvalidRequest, JobFailed, SharedServiceSettings, SizingSettings
 from tests.cli.test_serve import serving
-from tests.support.jars import java
+from tests.support.jars import QUICK_JAVA, java
 from tests.support.spark import WARNINGS
 from tests.support.storage import exactly_the_committed_files
 
@@ -33,6 +33,8 @@ def spark() -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("PYSPARK_PYTHON", sys.executable)
+        for name, value in QUICK_JAVA.items():
+            patch.setenv(name, value)
         builder = SparkSession.builder.remote("local[2,4]").config("spark.sql.shuffle.partitions", "2")
         with warnings.catch_warnings(action="ignore"):  # the builder tells the server twice, and it minds
             session = builder.config("spark.ui.enabled", "false").getOrCreate()

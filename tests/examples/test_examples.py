@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from tests.support.jars import java
+from tests.support.jars import QUICK_JAVA, java
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+SPARK = {"SPARK_LOCAL_IP": "127.0.0.1", **QUICK_JAVA}
 
 
 def run(name: str, *arguments: object, **environment: str) -> str:
@@ -57,7 +58,7 @@ def test_sized_appends_leave_few_files(tmp_path):
 @pytest.mark.spark
 def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
     java()
-    printed = run("pyspark_job.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    printed = run("pyspark_job.py", tmp_path, **SPARK)
     assert "wrote 4000 rows in 24 files" in printed
     assert "replaced 2 files of 1 partition at position 2" in printed
     assert "|  flown|  333|" in printed
@@ -68,7 +69,7 @@ def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
 @pytest.mark.spark
 def test_foreach_batch_has_each_batch_once_though_its_query_died(tmp_path):
     java()
-    printed = run("foreach_batch.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    printed = run("foreach_batch.py", tmp_path, **SPARK)
     assert printed.splitlines() == [
         "batch 0: wrote 100 rows",
         "batch 1: wrote 100 rows",
@@ -81,7 +82,7 @@ def test_foreach_batch_has_each_batch_once_though_its_query_died(tmp_path):
 @pytest.mark.spark
 def test_airflow_rerun_loads_a_day_once(tmp_path):
     java()
-    printed = run("airflow_rerun.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    printed = run("airflow_rerun.py", tmp_path, **SPARK)
     assert "2026-11-21 was loaded by instant " in printed
     assert printed.count("nothing was written") == 1
     assert "|2026-11-20| 1000|" in printed
@@ -91,7 +92,7 @@ def test_airflow_rerun_loads_a_day_once(tmp_path):
 @pytest.mark.spark
 def test_change_data_capture_ends_in_the_rows_of_the_database(tmp_path):
     java()
-    printed = run("change_data_capture.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    printed = run("change_data_capture.py", tmp_path, **SPARK)
     counts = [
         line[line.index("batch") :].partition(", superseded")[0] for line in printed.splitlines() if "batch" in line
     ]

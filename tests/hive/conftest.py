@@ -7,7 +7,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tests.support.jars import java
+from tests.support.jars import QUICK_START, java
 from tests.support.spark import LOCAL, MASTER, pytest_collection_modifyitems, start_session
 
 __all__ = ["hive", "pytest_collection_modifyitems"]
@@ -27,7 +27,7 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.catalogImplementation": "hive",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+            "spark.driver.extraJavaOptions": f"{QUICK_START} -Dderby.system.home={folder}",
         },
     )
     session.sql(f"CREATE DATABASE {DATABASE}")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.packaging.distribution import ROOT
-from tests.support.jars import java
+from tests.support.jars import QUICK_JAVA, java
 
 EXAMPLES = ROOT / "examples"
 
@@ -47,5 +47,6 @@ def test_wheel_runs_the_benchmark_harness_with_a_server_of_its_own(installed, tm
 @pytest.mark.spark
 def test_wheel_runs_the_pyspark_example(installed, tmp_path):
     java()
-    printed = installed.run(EXAMPLES / "pyspark_job.py", tmp_path / "table", cwd=tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    spark = {"SPARK_LOCAL_IP": "127.0.0.1", **QUICK_JAVA}
+    printed = installed.run(EXAMPLES / "pyspark_job.py", tmp_path / "table", cwd=tmp_path, **spark)
     assert "replaced 2 files of 1 partition at position 2" in printed

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.hadoop_aws import hadoop_aws_jars
-from tests.support.jars import java
+from tests.support.jars import QUICK_START, java
 from tests.support.services.s3_server import ENVIRONMENT
 
 MASTER = "TALLYMARK_TEST_MASTER"
@@ -65,9 +65,6 @@ def _s3_connector() -> dict[str, str]:
     except pytest.skip.Exception:
         return {}  # tests that read by it are skipped, when they ask for the jars
 
-
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Compile quickly rather than well: 40 % of a short session's CPU."""
 
 _CONF = {
     "spark.driver.extraJavaOptions": QUICK_START,

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
 from tallymark.bench.markers import commits, crowd, disturbed, outside, pace_cost, question, recovery, throughput
-from tests.support.jars import java
+from tests.support.jars import QUICK_JAVA, java
 
 TINY = question.Effort(
     rounds=1,
@@ -157,8 +157,10 @@ async def test_puts_of_a_write_grow_with_its_files_and_with_nothing_else(anyio_b
 
 
 @pytest.mark.spark
-def test_hudis_timeline_server_takes_part_with_its_defaults_and_at_its_best(tmp_path):
+def test_hudis_timeline_server_takes_part_with_its_defaults_and_at_its_best(tmp_path, monkeypatch):
     java()
+    for name, value in QUICK_JAVA.items():
+        monkeypatch.setenv(name, value)
     few, _, jobs, bars, trials = tables(tmp_path, "beside")
     if few.absent:
         pytest.skip(str(few.absent))

@@ -16,10 +16,9 @@ import pyspark
 import pytest
 
 from tallymark.bench.peers.timeline_server import HUDI_JARS
-from tests.support.jars import jars
+from tests.support.jars import QUICK_START, jars
 from tests.support.ports import free_port
 from tests.support.process import ROOT
-from tests.support.spark import QUICK_START
 
 MARKS = [
     pytest.mark.spark,

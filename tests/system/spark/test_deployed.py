@@ -18,11 +18,10 @@ import pytest
 
 from tests.packaging import needs
 from tests.packaging.distribution import Environment, build
-from tests.support.jars import java
+from tests.support.jars import QUICK_START, java
 from tests.support.ports import free_port
 from tests.support.process import BOUND_S, ROOT
 from tests.support.services.standalone import standalone_cluster
-from tests.support.spark import QUICK_START
 from tests.support.storage import exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.release]
