@@ -22,7 +22,7 @@ from tallymark.backends.hdfs import SCRATCH, SCRATCH_AGE_MAX_S, HdfsBackend, Hdf
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.testing import STAGING, listed
 from tests.backends.hdfs_peek import HdfsPeek
-from tests.support.loops import on_both_loops
+from tests.support.loops import on_both_loops, on_trio_first
 
 WRITERS = 32
 ROUNDS = 100
@@ -78,7 +78,7 @@ def _answer(backend: Backend, line) -> None:
     line.send(anyio.run(ask, backend="trio"))
 
 
-@on_both_loops
+@on_trio_first
 async def test_what_was_acked_is_there_after_every_process_of_the_cluster_was_killed(peek):
     await peek.backend.open_staging(STAGING)
     file = peek.backend.new_file("p=1/rows", staging=STAGING)
@@ -273,7 +273,7 @@ def impatient(peek: HdfsPeek) -> HdfsBackend:
     return HdfsBackend(HdfsClient(peek.dfs.url.removeprefix("hdfs://"), options), peek.root, options, retries)
 
 
-@on_both_loops
+@on_trio_first
 async def test_a_namenode_that_hangs_is_a_clear_error_and_goes_on_where_it_was(peek):
     store = impatient(peek)
     await peek.backend.put_new("a", b"1")
@@ -303,7 +303,7 @@ async def test_what_a_namenode_refuses_is_told_with_the_remedy_and_changes_nothi
     assert peek.objects() == {"a": b"1"}
 
 
-@on_both_loops
+@on_trio_first
 async def test_safe_mode_is_waited_for_and_then_told(peek):
     await peek.backend.put("a", b"1")
     with peek.dfs.safe_mode():

@@ -1,7 +1,7 @@
 """Run an async test on both event loops, or on trio's virtual clock."""
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 import trio
@@ -19,11 +19,20 @@ VIRTUAL_S_MAX = 1e6
 def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """The async test as two ordinary ones, which fail if they do not run on the loop they are named after."""
 
+    return _on(LOOPS, test)
+
+
+def on_trio_first(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """As ``on_both_loops``, for a test of seconds in which the store decides: asyncio is left to a release."""
+    return _on(["trio", pytest.param("asyncio", marks=pytest.mark.release)], test)
+
+
+def _on(loops: Sequence[object], test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     def run(*arguments: object, loop: str, **named: object) -> None:
         run_on(loop, functools.partial(test, *arguments, **named), s_max=REAL_S_MAX)
 
-    both: Callable[..., None] = pytest.mark.parametrize("loop", LOOPS)(with_loop(run, test))
-    return both
+    each: Callable[..., None] = pytest.mark.parametrize("loop", loops)(with_loop(run, test))
+    return each
 
 
 def on_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
