@@ -112,7 +112,7 @@ async def show_a_job(tmp_path: Path) -> None:
             async with tallymark.open_table(str(folder)).write(schema=SCHEMA, mode="append", service=service) as job:
                 writing = partial(tallymark.write_task, job.ticket, rows, task=0)
                 report = await anyio.to_thread.run_sync(writing)
-                await anyio.to_thread.run_sync(until, lambda: get(jobs)["jobs"][0]["live"]["markers"] >= 1)
+                await anyio.to_thread.run_sync(until, lambda: get(jobs)["jobs"][0]["live"])
                 (shown,) = (await anyio.to_thread.run_sync(get, jobs))["jobs"]
                 assert shown["instant"] == job.instant
                 assert 0 < shown["live"]["p50_s"] <= shown["live"]["p99_s"]
