@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import Unavailable
 from tallymark.engine.documents.summary import SummaryDocument, summary_of_unreadable
-from tallymark.engine.errors import InvalidRequest, TallymarkError
+from tallymark.engine.errors import InvalidRequest, Overloaded, TallymarkError
 from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.rest.discovery import Discovery
 from tallymark.engine.serve.rest.lake_table import LakeTable, id_of
@@ -102,6 +102,8 @@ class Lake:
             async with self._limits[self._roots.root_of(place)]:
                 with anyio.fail_after(self._settings.discover_timeout_s):
                     summary.document = await self._tables.get(place).summary()
+        except Overloaded as error:  # others are being read: the next query finds room
+            summary.document = summary.document or self._unreadable(place, error)
         except TallymarkError as error:
             summary.document = self._unreadable(place, error)
         except TimeoutError:
