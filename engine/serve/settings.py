@@ -179,7 +179,7 @@ class PageSettings:
     """Path that all others start with, such as ``/lake`` behind an Ingress that passes it on unchanged."""
     poll_s: float = 30.0
     """Time for which a summary of a table is used again, and between two reads of the log of a table for which a client
-    waits for events. The former costs three gets and a LIST, the latter three gets; without a client nothing is read."""
+    waits for events. The former costs three gets and a LIST, the latter the gets. Without a client nothing is read."""
     written_poll_s: float = 0.5
     """The latter while a job that uses this service is writing the table."""
     wait_s: float = 1.5

@@ -21,7 +21,7 @@ from tallymark.cli import main
 from tallymark.engine.rpc.server import DESCRIPTOR_SHARE
 from tallymark.engine.serve.job_routes import ROLES
 from tallymark.engine.serve.secret_file import default_path
-from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings
+from tallymark.engine.serve.settings import HudiServiceSettings, JobServiceSettings, PageSettings
 from tests.packaging.distribution import ROOT, build_wheel, contents
 
 DEPLOY = ROOT / "deploy"
@@ -29,7 +29,7 @@ FILES = "/etc/tallymark"
 """Where all of them expect the files of the service."""
 
 UNIT = "tallymark-serve.service"
-PORTS = [JobServiceSettings().port, JobServiceSettings().task_port]
+PORTS = [JobServiceSettings().port, JobServiceSettings().task_port, PageSettings().port]
 CONFIG = tomllib.loads((DEPLOY / "serve.toml").read_text())
 JOBS = CONFIG["jobs"]
 
@@ -177,10 +177,10 @@ def test_pod_and_unit_have_the_files_where_the_configuration_looks():
     assert unit()["LoadCredential"] == f"secret:{JOBS['secret']}"
 
 
-def test_the_limits_of_memory_leave_room_for_the_process():
-    assert container()["resources"]["limits"]["memory"] == "1Gi"
-    assert unit()["MemoryMax"] == "1G"
-    assert CONFIG["service"]["memory_mb"] <= 1024 - 300
+def test_the_limits_of_memory_leave_room_for_both_processes():
+    assert container()["resources"]["limits"]["memory"] == "1536Mi"
+    assert unit()["MemoryMax"] == "1536M"
+    assert CONFIG["service"]["memory_mb"] + CONFIG["page"]["memory_mb"] <= 1536 - 2 * 300
 
 
 def test_the_unit_lets_as_many_descriptors_be_open_as_connections_are_allowed():
