@@ -180,7 +180,7 @@ class PageSettings:
     poll_s: float = 30.0
     """Time for which a summary of a table is used again, and between two reads of the log of a table for which a client
     waits for events. The former costs three gets and a LIST, the latter the gets. Without a client nothing is read."""
-    written_poll_s: float = 0.5
+    written_poll_s: float = 0.4
     """The latter while a job that uses this service is writing the table."""
     wait_s: float = 1.5
     """Time for which a page of all tables waits for those that are being read; the others are shown without it."""

@@ -131,6 +131,13 @@ class Rest:
             raise BadRequest(f"the body is not as the OpenAPI document has it: {error}") from error
 
 
+def position_of(name: str, text: str) -> int | None:
+    """Return a position that a parameter or a header gives; None for none. Raises BadRequest."""
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise BadRequest(f"{name}={text!r}: give a position of the log")
+    return int(text) if text else None
+
+
 async def read_body(request: Request, bytes_max: int) -> bytes:
     """Raise BadRequest for a body that is larger."""
     body = bytearray()

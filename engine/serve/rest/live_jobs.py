@@ -1,4 +1,4 @@
-"""Figures of jobs that use the service beside this one, which reports them once a second."""
+"""Figures of jobs that use the service beside this one, which reports them twice a second."""
 
 from collections.abc import Iterable, Mapping
 

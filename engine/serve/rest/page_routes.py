@@ -15,14 +15,14 @@ from tallymark.engine.documents.explain import explain_document
 from tallymark.engine.documents.files import file_sizes
 from tallymark.engine.documents.status import read_status
 from tallymark.engine.documents.timeline import read_timeline
-from tallymark.engine.errors import InvalidRequest, NotAuthenticated
+from tallymark.engine.errors import NotAuthenticated
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.logs import request_id
 from tallymark.engine.serve.page.assets import assets
 from tallymark.engine.serve.page.pages import PageContext, Pages
 from tallymark.engine.serve.rest.access import COOKIE, SAFE_METHODS, Access
 from tallymark.engine.serve.rest.actions import ACTIONS
-from tallymark.engine.serve.rest.app import Rest, client_of, read_body
+from tallymark.engine.serve.rest.app import Rest, client_of, position_of, read_body
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.problems import status_of
 from tallymark.engine.serve.tokens import NotAllowed, Role
@@ -77,7 +77,7 @@ class PageRoutes:
 
     async def _table(self, request: Request, access: Access) -> Response:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)
-        start, end = (_position(request, name) for name in ("start", "end"))
+        start, end = (position_of(name, request.query_params.get(name, "")) for name in ("start", "end"))
         diff = None if start is None or end is None else await table.diff(start, end)
         page = self._pages.table(
             table.id,
@@ -202,13 +202,6 @@ class PageRoutes:
 
     def _html(self, page: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
         return HTMLResponse(page, status, HEADERS)
-
-
-def _position(request: Request, name: str) -> int | None:
-    text = request.query_params.get(name)
-    if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise InvalidRequest(f"{name}={text!r}: give a position of the log")
-    return int(text) if text else None
 
 
 async def _static(request: Request) -> Response:

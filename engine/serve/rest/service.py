@@ -20,13 +20,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
-from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Overloaded
+from tallymark.engine.errors import NotAuthenticated, Overloaded
 from tallymark.engine.rpc.server import bound_address, closing, listen, raw_socket
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
 from tallymark.engine.serve.rest.access import Gate
 from tallymark.engine.serve.rest.actions import Repeats
-from tallymark.engine.serve.rest.app import Rest
+from tallymark.engine.serve.rest.app import Rest, position_of
 from tallymark.engine.serve.rest.events import events
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.live_jobs import LiveJobs
@@ -147,7 +147,7 @@ def _streams(rest: Rest, ending: anyio.Event) -> list[BaseRoute]:
 
     async def follow(request: Request) -> Response:
         table = await rest.opened(rest.access(request), request.path_params["table"], Role.READ)
-        after = _position(request.headers.get("last-event-id") or request.query_params.get("after"))
+        after = position_of("after", request.headers.get("last-event-id") or request.query_params.get("after", ""))
         if open_count >= rest.settings.stream_count:
             raise Overloaded(f"{open_count} clients wait for events already", retry_after_s=5)
 
@@ -189,12 +189,6 @@ def _probes(ending: anyio.Event) -> list[BaseRoute]:
         return PlainTextResponse("the service runs\n")
 
     return [Route("/livez", livez), Route("/readyz", readyz)]
-
-
-def _position(text: str | None) -> int | None:
-    if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise InvalidRequest(f"position {text!r}: give the id of the last event that was received")
-    return None if text is None else int(text)
 
 
 class _Checked:

@@ -134,5 +134,6 @@ async def test_no_more_clients_wait_than_the_limit(tmp_path):
         path = f"{path_of(folder)}/events"
         assert (await client.get(f"{path}?after=x")).status_code == 400
         async with client.stream("GET", path) as answer:
-            await anext(answer.aiter_lines())
+            lines = answer.aiter_lines()  # kept: it ends the stream when it is collected
+            await anext(lines)
             assert (await client.get(path)).status_code == 429
