@@ -3,10 +3,12 @@
 from functools import partial
 
 import anyio
+import pytest
 
 from tallymark.bench.history import question
 
 
+@pytest.mark.release
 def test_objects_stay_bounded_and_every_figure_is_measured():
     [table] = anyio.run(partial(question.tables, 400, lambda _: None), backend="trio")
     assert [row.commits for row in table.rows] == [10, 100, 400]

@@ -48,6 +48,7 @@ def test_what_cannot_be_measured_is_refused(arguments, problem):
     assert problem in result.stderr
 
 
+@pytest.mark.release
 def test_without_a_java_hudis_server_is_left_out_and_the_folder_is_clean(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/no/such/java")
     (tmp_path / "mine").write_text("not the harness's")
@@ -156,6 +157,7 @@ async def test_puts_of_a_write_grow_with_its_files_and_with_nothing_else(anyio_b
     assert 0 < found.puts_beside_files < 30
 
 
+@pytest.mark.release
 @pytest.mark.spark
 def test_hudis_timeline_server_takes_part_with_its_defaults_and_at_its_best(tmp_path, monkeypatch):
     java()

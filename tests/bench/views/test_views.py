@@ -8,6 +8,7 @@ from tallymark.bench.views.lookup import Lookup
 from tallymark.bench.views.targets import LookupTarget, WrongAnswer
 
 
+@pytest.mark.release
 def test_every_side_answers_and_follows_and_nothing_remains(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/no/such/java")
     (tmp_path / "mine").write_text("not the harness's")

@@ -197,7 +197,10 @@ def judge(damages: list[tuple[str, str]], verdict: str, errors: list[str]) -> st
 
 @pytest.mark.no_cover
 @pytest.mark.slow
-@pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
+@pytest.mark.parametrize(
+    "has_staging",
+    [pytest.param(False, id="no_staging"), pytest.param(True, id="staging", marks=pytest.mark.release)],
+)
 async def test_one_damage_is_healed_or_harmless_or_a_clear_error(has_staging: bool) -> None:
     whole = await scene(has_staging=has_staging)
     assert await use(whole.damaged()) == ("well", [])
