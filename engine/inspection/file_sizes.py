@@ -17,6 +17,9 @@ SMALL_BYTES = SizingSettings().small_file_bytes
 PARTITION_BYTES = 500
 """What a partition uses in memory beside its sizes."""
 
+SUM_BYTES = 200
+"""What its sums use."""
+
 
 @dataclass(frozen=True, slots=True)
 class SizeBucket:
@@ -115,14 +118,21 @@ class SizeIndex:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, LiveSizes]] = {}
+        self._last: tuple[str, FileSizes] | None = None
+        """The last answer, with its prefix."""
 
     @property
     def memory_bytes(self) -> int:
         """Estimate of what it uses."""
-        return sum(PARTITION_BYTES + 8 * len(found.sizes) for _, found in self._known.values())
+        sums = 0 if self._last is None else SUM_BYTES * len(self._last[1].partitions)
+        return sums + sum(PARTITION_BYTES + 8 * len(found.sizes) for _, found in self._known.values())
 
     async def at(self, view: ViewAt, *, prefix: str = "", small_below: int = SMALL_BYTES) -> FileSizes:
         """Return the sizes at the view's position, below a partition path."""
+        if self._last is not None:
+            last_prefix, last = self._last
+            if (last_prefix, last.position, last.small_below) == (prefix, view.position, small_below):
+                return last
         found: dict[str, LiveSizes] = {}
         changes = {each: position for each, position in view.changes().items() if is_below(each, prefix)}
         if any(self._cached(each, position) is None for each, position in changes.items()):
@@ -132,7 +142,9 @@ class SizeIndex:
             found[partition] = sizes or await view.sizes(partition)
             if position <= view.position:
                 self._known[partition] = position, found[partition]
-        return FileSizes.of(found, position=view.position, small_below=small_below)
+        sums = FileSizes.of(found, position=view.position, small_below=small_below)
+        self._last = prefix, sums
+        return sums
 
     def _cached(self, partition: str, changed_at: int) -> LiveSizes | None:
         known = self._known.get(partition)

@@ -19,6 +19,7 @@ from tallymark.engine.documents.markers import MarkersDocument
 from tallymark.engine.documents.summary import SummaryDocument, summary_of
 from tallymark.engine.errors import Closed, InvalidRequest, TableReplaced
 from tallymark.engine.inspection.file_sizes import FileSizes
+from tallymark.engine.inspection.status import TableStatus
 from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.partitions.path import partition_prefix
@@ -105,7 +106,10 @@ class LakeTable:
         return await self._heads[1].get()
 
     async def summary(self) -> SummaryDocument:
-        return summary_of(self.id, self.url, await self.read(lambda table: table.status()))
+        return summary_of(self.id, self.url, await self.status())
+
+    async def status(self) -> TableStatus:
+        return await self.read(lambda table: table.status())
 
     async def files(
         self, *, partition: str = "", position: int | None = None, after: str = "", limit: int = 100
@@ -118,14 +122,8 @@ class LakeTable:
 
     async def partitions(self, *, offset: int = 0, limit: int = 100) -> PartitionListDocument:
         """Return partitions, those with the most small files first."""
-        sizes: FileSizes = await self.read(lambda table: table.files())
-        page = sizes.partitions[offset : offset + limit]
-        return {
-            "url": self.url,
-            "position": sizes.position,
-            "partitions": [document_of(PartitionFields, each) for each in page],
-            "next": str(offset + limit) if offset + limit < len(sizes.partitions) else None,
-        }
+        sizes = await self.read(lambda table: table.files())
+        return partitions_document(self.url, sizes, offset=offset, limit=limit)
 
     async def diff(self, start: int, end: int) -> DiffDocument:
         """Return what the entries from one position to another have changed, by the log alone.
@@ -198,6 +196,16 @@ class LakeTable:
             "files": len(paths),
             "partitions": [{"partition": partition, "files": files} for partition, files in partitions],
         }
+
+
+def partitions_document(url: str, sizes: FileSizes, *, offset: int = 0, limit: int) -> PartitionListDocument:
+    page = sizes.partitions[offset : offset + limit]
+    return {
+        "url": url,
+        "position": sizes.position,
+        "partitions": [document_of(PartitionFields, each) for each in page],
+        "next": str(offset + limit) if offset + limit < len(sizes.partitions) else None,
+    }
 
 
 async def _files(table: KeptTable, *, partition: str, position: int | None, after: str, limit: int) -> FileListDocument:

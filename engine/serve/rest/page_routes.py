@@ -12,8 +12,9 @@ from starlette.routing import BaseRoute, Route
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.documents.explain import explain_document
-from tallymark.engine.documents.files import file_sizes
-from tallymark.engine.documents.status import read_status
+from tallymark.engine.documents.files import sizes_document
+from tallymark.engine.documents.status import status_document
+from tallymark.engine.documents.summary import summary_of
 from tallymark.engine.documents.timeline import read_timeline
 from tallymark.engine.errors import NotAuthenticated
 from tallymark.engine.serve.audit import audited
@@ -23,7 +24,7 @@ from tallymark.engine.serve.page.pages import PageContext, Pages
 from tallymark.engine.serve.rest.access import COOKIE, SAFE_METHODS, Access
 from tallymark.engine.serve.rest.actions import ACTIONS
 from tallymark.engine.serve.rest.app import Rest, client_of, position_of, read_body
-from tallymark.engine.serve.rest.lake_table import LakeTable
+from tallymark.engine.serve.rest.lake_table import LakeTable, partitions_document
 from tallymark.engine.serve.rest.problems import status_of
 from tallymark.engine.serve.tokens import NotAllowed, Role
 
@@ -79,13 +80,14 @@ class PageRoutes:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)
         start, end = (position_of(name, request.query_params.get(name, "")) for name in ("start", "end"))
         diff = None if start is None or end is None else await table.diff(start, end)
+        status = await table.status()
         page = self._pages.table(
             table.id,
-            status=await table.read(read_status),
-            summary=await table.summary(),
+            status=status_document(table.url, status),
+            summary=summary_of(table.id, table.url, status),
             timeline=await table.read(lambda kept: read_timeline(kept, last=NEWEST_COUNT)),
-            sizes=await table.read(lambda kept: file_sizes(kept, partition="", small_below=None)),
-            partitions=await table.partitions(limit=ITEM_COUNT),
+            sizes=sizes_document(table.url, status.sizes),
+            partitions=partitions_document(table.url, status.sizes, limit=ITEM_COUNT),
             jobs=await table.jobs(),
             diff=diff,
             context=self._context(access, REFRESH_S, table),

@@ -129,3 +129,17 @@ async def test_an_index_reads_only_the_partitions_that_have_changed(store):
     assert await sizes() == await table(store.backend).files()
     changed = {each for each, known in index._known.items() if before[each][1] is not known[1]}
     assert changed == {"month=1"}
+
+
+@on_both_loops
+async def test_sizes_at_the_same_position_are_summed_once(store):
+    await committed(store.backend)
+    properties = await table(store.backend)._properties()
+    index, handle = SizeIndex(), table(store.backend)._handle(properties)
+    history = await handle.log.refresh()
+    view = handle.view(properties).at(history.head)
+    found = await index.at(view)
+    assert await index.at(view) is found
+    assert (await index.at(view, prefix="month=1")).rows == 3
+    assert await index.at(view, small_below=1) == await table(store.backend).files(small_below=1)
+    assert await index.at(view) == found
