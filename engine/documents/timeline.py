@@ -123,10 +123,10 @@ class TimelineDocument(TypedDict):
 async def read_timeline(table: "Table", *, after: int | None = None, last: int | None = None) -> TimelineDocument:
     """Return the newest entries, or those after a position; ``last`` is how many at most."""
     entries = await table.timeline(after=after, limit=last)
-    return {"url": table.url, "entries": [_fields(position, entry) for position, entry in entries]}
+    return {"url": table.url, "entries": [entry_fields(position, entry) for position, entry in entries]}
 
 
-def _fields(position: int, entry: "LogEntry") -> EntryFields:
+def entry_fields(position: int, entry: "LogEntry") -> EntryFields:
     from tallymark.engine.timeline.outcome import outcome_fields
 
     return document_of(

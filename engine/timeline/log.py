@@ -226,12 +226,8 @@ class CommitLog:
 
         Raises as ``refresh``, and InvalidRequest where entries after that position are archived.
         """
-        history = await self.refresh()
-        first = history.start if after is None else after
-        self._check_not_archived(first)
-        positions = [position for position in history.positions if position > first]
-        if limit is not None:
-            positions = positions[:limit] if after is not None else positions[-limit:]
+        positions = await self.positions(after=after, limit=limit)
+        history = self.history
         known = {position: history.entry(position) for position in positions if position > history.base}
         earlier = [position for position in positions if position not in known]
         try:
@@ -241,6 +237,24 @@ class CommitLog:
                 return await self.entries(after=after, limit=limit)
             raise
         return [(position, known[position]) for position in positions]
+
+    async def positions(self, *, after: int | None = None, limit: int | None = None) -> list[int]:
+        """Return the positions of the entries that ``entries`` would return. Raises as it does."""
+        history = await self.refresh()
+        first = history.start if after is None else after
+        self._check_not_archived(first)
+        positions = [position for position in history.positions if position > first]
+        if limit is None:
+            return positions
+        return positions[:limit] if after is not None else positions[-limit:]
+
+    async def has(self, position: int) -> bool:
+        """Return whether storage has the entry at a position."""
+        try:
+            await self._backend.get_range(entry_path(position), 0, 1)
+        except NotFound:
+            return False
+        return True
 
     def _check_not_archived(self, position: int) -> None:
         if position < self.history.start:

@@ -6,7 +6,6 @@ import anyio
 import msgspec
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.documents.timeline import read_timeline
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
@@ -55,7 +54,7 @@ async def events(
 async def _entries(table: LakeTable, position: int) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the next entries after a position with theirs."""
     try:
-        found = await table.read(lambda kept: read_timeline(kept, after=position, last=READ_COUNT))
+        found = await table.timeline(after=position, last=READ_COUNT)
     except InvalidRequest as error:
         first = await table.read(lambda kept: kept.start())
         if first <= position:

@@ -1,6 +1,7 @@
 """One table of the lake: its documents, read now or from memory."""
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from tallymark.engine.documents.files import PartitionFields
 from tallymark.engine.documents.jobs import JobsDocument, LossDocument, job_fields
 from tallymark.engine.documents.markers import MarkersDocument
 from tallymark.engine.documents.summary import SummaryDocument, summary_of
+from tallymark.engine.documents.timeline import TimelineDocument
 from tallymark.engine.errors import Closed, InvalidRequest, TableReplaced
 from tallymark.engine.inspection.file_sizes import FileSizes
 from tallymark.engine.inspection.status import TableStatus
@@ -104,6 +106,13 @@ class LakeTable:
         """Return the version now, or of a query within ``max_age_s``; concurrent callers share one query."""
         self._heads = _kept(self._heads, max_age_s, lambda: self.read(lambda table: table.version()))
         return await self._heads[1].get()
+
+    async def timeline(self, *, after: int | None = None, last: int, within_s: float = math.inf) -> TimelineDocument:
+        """Return the newest entries of the log, or the first after a position, at most ``last``: of the newest those
+        that can be read in about ``within_s``. Later queries return these, and more.
+        """
+        entries = await self.read(lambda table: table.entries(after=after, limit=last, within_s=within_s))
+        return {"url": self.url, "entries": entries}
 
     async def summary(self) -> SummaryDocument:
         return summary_of(self.id, self.url, await self.status())

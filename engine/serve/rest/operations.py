@@ -13,7 +13,7 @@ from tallymark.engine.documents.markers import MarkersDocument
 from tallymark.engine.documents.plan import PlanDocument, PlanRequest, plan_document, read_plan
 from tallymark.engine.documents.status import StatusDocument, read_status
 from tallymark.engine.documents.summary import SummaryDocument
-from tallymark.engine.documents.timeline import TimelineDocument, read_timeline
+from tallymark.engine.documents.timeline import TimelineDocument
 from tallymark.engine.serve.rest.calls import Call, Cursor, Limit, Operation, PartitionPath, Position
 from tallymark.engine.serve.tokens import Role
 from tallymark.engine.sizing.profile import IncomingRows
@@ -118,7 +118,7 @@ async def _status(call: Call) -> StatusDocument:
 
 
 async def _commits(call: Call) -> TimelineDocument:
-    return await call.table.read(partial(read_timeline, after=given(call.query.after), last=call.query.limit))
+    return await call.table.timeline(after=given(call.query.after), last=call.query.limit)
 
 
 async def _sizes(call: Call) -> FilesDocument:

@@ -15,7 +15,6 @@ from tallymark.engine.documents.explain import explain_document
 from tallymark.engine.documents.files import sizes_document
 from tallymark.engine.documents.status import status_document
 from tallymark.engine.documents.summary import summary_of
-from tallymark.engine.documents.timeline import read_timeline
 from tallymark.engine.errors import NotAuthenticated
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.logs import request_id
@@ -39,6 +38,9 @@ HEADERS = {
 
 NEWEST_COUNT = 50
 """Entries of the timeline on the page of a table."""
+
+NEWEST_S = 0.2
+"""Time for which a page waits for entries that no page has shown yet; the next one has more of them."""
 
 ITEM_COUNT = 100
 """Partitions, and markers, on a page."""
@@ -85,7 +87,7 @@ class PageRoutes:
             table.id,
             status=status_document(table.url, status),
             summary=summary_of(table.id, table.url, status),
-            timeline=await table.read(lambda kept: read_timeline(kept, last=NEWEST_COUNT)),
+            timeline=await table.timeline(last=NEWEST_COUNT, within_s=NEWEST_S),
             sizes=sizes_document(table.url, status.sizes),
             partitions=partitions_document(table.url, status.sizes, limit=ITEM_COUNT),
             jobs=await table.jobs(),
