@@ -5,7 +5,7 @@ listing of its markers (a page per 1,000 objects), and a get for each segment th
 put and deleted, to read the store's clock.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -17,7 +17,7 @@ from tallymark.engine.instants.open_instants import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, read_objects
-from tallymark.engine.markers.name import INFIX, MarkerName
+from tallymark.engine.markers.name import INFIX, path_of
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.history_base import Decided, DecisionKind
@@ -48,10 +48,15 @@ class MarkerWatch:
         self._concurrency = concurrency
         self._loaded = LoadedMarkers()
         self._read: set[str] = set()
+        self._sorted: Sequence[str] = ()
 
-    def names(self) -> list[MarkerName]:
-        """Return the markers seen so far, sorted."""
-        return sorted(self._loaded.names)
+    def lines(self) -> Sequence[str]:
+        """Return the markers seen so far as lines (``engine.markers.name``), sorted by their paths. A call after a scan
+        without new markers takes no time.
+        """
+        if len(self._sorted) != len(self._loaded.lines):
+            self._sorted = sorted(sorted(self._loaded.lines), key=path_of)
+        return self._sorted
 
     async def scan(self) -> MarkerFolder:
         """List once, and get each segment that is new: segments are never rewritten.
@@ -152,13 +157,14 @@ class InstantWatch:
                 found.append(self._ended(each, ages, decided))
         return tuple(found)
 
-    def markers(self, instant: str) -> list[MarkerName]:
-        """Return the markers of an instant that the last scan has seen, sorted. Raises InvalidRequest: it was not
-        open.
+    def markers(self, instant: str) -> Sequence[str]:
+        """Return the markers of an instant that the last scan has seen, as lines sorted by their paths.
+
+        Raises InvalidRequest: it was not open.
         """
         if instant not in self._folders:
             raise not_open(instant)
-        return self._folders[instant].names()
+        return self._folders[instant].lines()
 
     async def _scan_instant(self, instant: str, ages: Ages) -> WatchedInstant:
         """Return an open instant."""

@@ -2,8 +2,9 @@
 
 import hashlib
 import math
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -24,6 +25,7 @@ from tallymark.engine.inspection.file_sizes import FileSizes
 from tallymark.engine.inspection.status import TableStatus
 from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.lazy import Lazy
+from tallymark.engine.markers.name import MarkerName, path_of
 from tallymark.engine.partitions.path import partition_prefix
 from tallymark.engine.serve.memory import Users
 from tallymark.engine.serve.rest.kept_table import KeptTable, Version
@@ -185,26 +187,35 @@ class LakeTable:
         jobs = [job_fields(each, self._live.of(self.place, each.instant)) for each in found if not each.is_over]
         return {"url": self.url, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), "jobs": jobs}
 
-    async def markers(self, instant: str) -> MarkersDocument:
-        """Return the markers of an open instant. Raises InvalidRequest: it is not open."""
-        await self.jobs()
-        if self._watch is None:
-            await self.jobs(max_age_s=0)
-        assert self._watch is not None
-        names = self._watch.markers(instant)
+    async def markers(self, instant: str, *, after: str = "", limit: int | None = None) -> MarkersDocument:
+        """Return the first markers of an open instant, of those whose path is greater than ``after``.
+
+        Raises InvalidRequest: it is not open.
+        """
+        lines = await self._lines(instant)
+        start = bisect_right(lines, after, key=path_of)
+        end = len(lines) if limit is None else start + limit
+        names = [MarkerName.parse(line) for line in lines[start:end]]
         return {"url": self.url, "instant": instant, "markers": [{"path": each.path, "io": each.io} for each in names]}
 
     async def loss(self, instant: str) -> LossDocument:
         """Return what a rollback of an open instant would remove now. Raises InvalidRequest: it is not open."""
-        paths = [marker["path"] for marker in (await self.markers(instant))["markers"]]
-        counts = Counter(path.rpartition("/")[0] for path in paths)
+        lines = await self._lines(instant)
+        counts = Counter(line.rpartition("/")[0] for line in lines)
         partitions = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         return {
             "url": self.url,
             "instant": instant,
-            "files": len(paths),
+            "files": len(lines),
             "partitions": [{"partition": partition, "files": files} for partition, files in partitions],
         }
+
+    async def _lines(self, instant: str) -> Sequence[str]:
+        await self.jobs()
+        if self._watch is None:
+            await self.jobs(max_age_s=0)
+        assert self._watch is not None
+        return self._watch.markers(instant)
 
 
 def partitions_document(url: str, sizes: FileSizes, *, offset: int = 0, limit: int) -> PartitionListDocument:

@@ -146,10 +146,10 @@ async def _jobs(call: Call) -> JobsDocument:
 
 
 async def _markers(call: Call) -> MarkerPageDocument:
-    found = await call.table.markers(call.names["instant"])
-    rest = [each for each in found["markers"] if each["path"] > call.query.after]
-    page = rest[: call.query.limit]
-    return {**found, "markers": page, "next": page[-1]["path"] if len(rest) > len(page) else None}
+    query: MarkersQuery = call.query
+    found = await call.table.markers(call.names["instant"], after=query.after, limit=query.limit + 1)
+    page = found["markers"][: query.limit]
+    return {**found, "markers": page, "next": page[-1]["path"] if len(found["markers"]) > len(page) else None}
 
 
 async def _loss(call: Call) -> LossDocument:

@@ -104,13 +104,12 @@ class PageRoutes:
         if job is None:
             text = f"Instant {instant} of {table.url} is not open: it was committed or rolled back, or never was."
             return self._html(self._pages.message("This job is over", text, context), HTTPStatus.NOT_FOUND)
-        markers = await table.markers(instant)
         page = self._pages.job(
             table.id,
             table.url,
             job=job,
             loss=await table.loss(instant),
-            markers={**markers, "markers": markers["markers"][:ITEM_COUNT]},
+            markers=await table.markers(instant, limit=ITEM_COUNT),
             context=context,
         )
         return self._html(page)

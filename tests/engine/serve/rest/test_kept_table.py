@@ -9,8 +9,8 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.rest.kept_table import GROUP
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.live_jobs import LiveJobs
-from tallymark.engine.settings import CommitSettings, ViewSettings
-from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
+from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
+from tests.engine.jobs.scene import Store, begin, committed, name_of, table, write_rows
 from tests.support.loops import on_both_loops, on_virtual_time
 
 COMMITS = 3 * GROUP
@@ -90,3 +90,22 @@ async def test_entries_that_are_archived_since_they_were_read_are_not_shown():
         assert found["entries"] == (await read_timeline(table(store.backend), last=last))["entries"]
     with pytest.raises(InvalidRequest, match="archived"):
         await where.timeline(after=1, last=5)
+
+
+@on_both_loops
+async def test_markers_are_those_after_a_path_in_the_order_of_paths():
+    store = await written(1)
+    async with begin(store.backend, markers=MarkerSettings(interval_s=0)) as job:
+        paths = [f"month=1/{name_of(job, task=task)}" for task in range(4)]
+        paths.append(f"month=2/{name_of(job)}")
+        await job._directory.create(*paths[:3])
+        where = lake_table(store)
+        assert len((await where.markers(job.instant))["markers"]) == 3
+        await job._directory.create(*paths[3:])
+        await where.jobs(max_age_s=0)
+        found = [each["path"] for each in (await where.markers(job.instant))["markers"]]
+        assert found == sorted(paths)
+        page = await where.markers(job.instant, after=found[1], limit=2)
+        assert [each["path"] for each in page["markers"]] == found[2:4]
+        loss = await where.loss(job.instant)
+    assert (loss["files"], loss["partitions"][0]) == (5, {"partition": "month=1", "files": 4})
