@@ -183,7 +183,8 @@ class PageSettings:
     written_poll_s: float = 0.4
     """The latter while a job that uses this service is writing the table."""
     wait_s: float = 1.5
-    """Time for which a page of all tables waits for those that are being read; the others are shown without it."""
+    """Time for which a page of all tables waits for those that are being read, the search for them included; the others
+    are shown as not read yet."""
     page_count: int = 1000
     """Maximum items of one page of a list."""
     stream_count: int = 256

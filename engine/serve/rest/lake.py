@@ -20,8 +20,10 @@ from tallymark.engine.serve.roots import OpenTables, Roots
 from tallymark.engine.serve.settings import PageSettings
 from tallymark.engine.settings import ViewSettings
 
-READ_AT_ONCE = 16
-"""Tables of one root that are read at once for their summaries; a root that does not answer delays no other."""
+READ_AT_ONCE = 64
+"""Tables of one root that are read at once for their summaries; a root that does not answer delays no other. The first
+summary of one takes eight requests one after the other: 200 tables take a second on a store that is 30 ms away.
+"""
 
 
 class NoSuchTable(InvalidRequest):
@@ -80,9 +82,11 @@ class Lake:
         return self._tables.get(place)
 
     async def summaries(self, may_read: Callable[[str], bool]) -> list[SummaryDocument]:
-        """Return a summary of each table, at most ``poll_s`` old. One that cannot be read within ``wait_s`` is as it
-        was last, or states that it was not read. Sorted by URL.
+        """Return a summary of each table, at most ``poll_s`` old. One that is not read after ``wait_s``, with
+        the search for tables, is as it was last, or states that it was not read. Sorted by
+        URL.
         """
+        until = anyio.current_time() + self._settings.wait_s
         places = [place for place in await self._find() if may_read(place)]
         now = anyio.current_time()
         for place in places:
@@ -90,7 +94,7 @@ class Lake:
             if not summary.is_being_read and now - summary.read_at >= self._settings.poll_s:
                 summary.is_being_read = True
                 self._tasks.start_soon(self._summarize, place, summary)
-        with anyio.move_on_after(self._settings.wait_s):
+        with anyio.CancelScope(deadline=until):
             for place in places:
                 while (summary := self._summaries[place]).is_being_read:
                     await summary.changed.wait()
