@@ -24,6 +24,8 @@ class ServeProcess:
     """That drivers of Tallymark's jobs name."""
     hudi_port: int
     pid: int
+    page: str | None
+    """URL of its pages; None without them."""
 
 
 def is_installed() -> bool:
@@ -31,8 +33,11 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def serve_process(root: str, options: StorageOptions, folder: Path, *arguments: str) -> Iterator[ServeProcess]:
-    """Run it for the block, with further arguments. ``folder`` gets its secret and its log.
+def serve_process(
+    root: str, options: StorageOptions, folder: Path, *arguments: str, has_pages: bool = False
+) -> Iterator[ServeProcess]:
+    """Run it for the block, with further arguments. ``folder`` gets its secret and its log. Its pages are of a process
+    that ends with it.
 
     Raises:
         ServeFailed: it did not start.
@@ -42,6 +47,7 @@ def serve_process(root: str, options: StorageOptions, folder: Path, *arguments: 
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-c", "from tallymark.cli import main; main()", "serve", "--root", root]
     command += ["--port", "0", "--task-port", "0", "--hudi-port", "0", "--secret", str(folder / "secret"), *arguments]
+    command += ["--page-port", "0"] if has_pages else ["--no-page"]
     for name, value in _given(options).items():
         command += ["--storage", f"{name}={value}"]
     log = folder / "serve.log"
@@ -53,7 +59,8 @@ def serve_process(root: str, options: StorageOptions, folder: Path, *arguments: 
             assert process.stdout is not None
             url = _after("Jobs at ", process.stdout, log)
             port = int(_after("Markers for Hudi at ", process.stdout, log).rpartition(":")[2])
-            yield ServeProcess(url, port, process.pid)
+            page = _after("Page at ", process.stdout, log).rstrip("/") if has_pages else None
+            yield ServeProcess(url, port, process.pid, page)
         finally:
             process.kill()
 
