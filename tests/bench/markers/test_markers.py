@@ -140,9 +140,10 @@ def test_an_ack_outside_of_the_driver_follows_a_read():
 
 def test_a_job_gets_its_acks_beside_other_clients():
     tried = disturbed.disturbances(0.02)
-    assert [each.kind for each in tried] == ["idle", "slow", "large", "waiting"]
-    rows = disturbed.table(rounds=1, length_s=0.5, tried=tried).rows
+    assert [each.kind for each in tried] == ["idle", "slow", "large", "waiting", "pages", "pages"]
+    rows = disturbed.table(rounds=1, length_s=0.5, tried=[*tried[:4], replace(tried[-1], length=1)]).rows
     assert all(row.acks > 0 for row in rows)
+    assert [row.pages > 0 for row in rows] == [False] * 4 + [True]
 
 
 def test_a_service_of_many_open_jobs_has_all_of_their_markers():
