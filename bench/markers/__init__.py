@@ -20,5 +20,6 @@ Parts about Tallymark alone, which also run as programs (``python -m tallymark.b
     outside      acks by ``tallymark serve`` beside those by the service in a driver
     disturbed    such acks beside other clients, which are in ``strangers``
     crowd        memory of ``tallymark serve`` with many tables and open jobs
+    pages        times of pages and of REST: a table of a million files, and a fleet of 200 tables
     commits      puts of a write of 100, 1,000 and 10,000 files
 """

@@ -10,6 +10,8 @@ PARTS = (
     "outside",
     "disturbed",
     "crowd",
+    "pages",
+    "fleet",
     "commits",
     "hudi",
 )

@@ -24,6 +24,7 @@ from tallymark.bench.markers import (
     model,
     outside,
     pace_cost,
+    pages,
     recovery,
     throughput,
 )
@@ -86,6 +87,7 @@ class Effort:
     strangers_part: float = 1.0
     """Of the clients that disturb a job."""
     open_jobs: crowd.Crowd = field(default_factory=crowd.Crowd)
+    shown: pages.Pages = field(default_factory=pages.Pages)
     committed: tuple[int, ...] = (100, 1_000, 10_000)
     """Files of the writes whose puts are counted."""
     hudi_markers: int = 20_000
@@ -132,6 +134,7 @@ QUICK = Effort(
     disturbed_rounds=1,
     strangers_part=0.02,
     open_jobs=crowd.Crowd(tables=4, jobs=20, markers=10),
+    shown=pages.QUICK,
     committed=(100,),
     hudi_markers=600,
     hudi_rounds=1,
@@ -259,6 +262,8 @@ def _served(parts: Sequence[str], effort: Effort, progress: Progress) -> Iterato
             effort.disturbed_rounds, effort.outside_s, disturbed.disturbances(effort.strangers_part)
         ),
         "crowd": lambda: crowd.table(effort.open_jobs),
+        "pages": lambda: pages.large_table(effort.shown),
+        "fleet": lambda: pages.fleet_table(effort.shown),
     }
     for part in parts:
         if part in measured and not serve_process.is_installed():

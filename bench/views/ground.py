@@ -8,9 +8,9 @@ from random import Random
 
 from tallymark.backends import open_backend
 from tallymark.bench.load import Load
+from tallymark.bench.made_table import MadeTable, TableShape, touch
 from tallymark.bench.peers.delta_log import append_delta_commit, has_delta, write_delta_log
 from tallymark.bench.views.lookup import Lookup, lookups
-from tallymark.bench.views.table import MadeTable, TableShape, touch
 from tallymark.engine.table import open_table
 
 FILES_ON_DISK_MAX = 100_000

@@ -14,12 +14,12 @@ import anyio.from_thread
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.bench.folder import new_folder
+from tallymark.bench.made_table import TableShape
 from tallymark.bench.method import rotated
 from tallymark.bench.results import Chart, Table, column, number, seconds, size
 from tallymark.bench.views.ground import Effort, Ground
 from tallymark.bench.views.lookup import Lookup
 from tallymark.bench.views.sides import Open, Side, sides
-from tallymark.bench.views.table import TableShape
 
 KINDS = ("ours", "hudi", "delta", "listing")
 

@@ -12,8 +12,8 @@ from typing import TextIO
 import anyio
 import anyio.to_thread
 
+from tallymark.bench.made_table import SCHEMA
 from tallymark.bench.views.held import Spec, options_of, views_of
-from tallymark.bench.views.table import SCHEMA
 from tallymark.engine.table import open_table
 
 

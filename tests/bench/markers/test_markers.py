@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
-from tallymark.bench.markers import commits, crowd, disturbed, outside, pace_cost, question, recovery, throughput
+from tallymark.bench.made_table import TableShape
+from tallymark.bench.markers import commits, crowd, disturbed, outside, pace_cost, pages, question, recovery, throughput
 from tests.support.jars import QUICK_JAVA, java
 
 TINY = question.Effort(
@@ -144,6 +145,17 @@ def test_a_job_gets_its_acks_beside_other_clients():
     rows = disturbed.table(rounds=1, length_s=0.5, tried=[*tried[:4], replace(tried[-1], length=1)]).rows
     assert all(row.acks > 0 for row in rows)
     assert [row.pages > 0 for row in rows] == [False] * 4 + [True]
+
+
+def test_pages_of_a_large_table_and_of_many_are_timed():
+    shape = TableShape(files=100, partitions=4, commits=5)
+    small = pages.Pages(large=shape, small=shape, tables=3, processes=1, repeats=1, poll_s=0.1)
+    large = pages.large_table(small).rows
+    assert [row.title for row in large][:2] == ["page, the first of a new process", "page, after a commit of 100 files"]
+    assert all(0 < row.took_s <= row.worst_s and row.memory > 0 for row in large)
+    fleet = pages.fleet_table(small).rows
+    assert [row.unread for row in fleet if "first" not in row.title] == [0] * 4
+    assert all(row.took_s <= row.whole_s for row in fleet)
 
 
 def test_a_service_of_many_open_jobs_has_all_of_their_markers():

@@ -2,8 +2,8 @@ from collections import Counter
 from random import Random
 
 from tallymark.backends import open_backend
+from tallymark.bench.made_table import MadeTable, TableShape
 from tallymark.bench.views.lookup import lookups
-from tallymark.bench.views.table import MadeTable, TableShape
 from tallymark.engine.table import open_table
 from tests.support.loops import on_both_loops
 
