@@ -67,10 +67,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update(count=_count, size=shown_bytes, percent=_percent, age=_age, span=_span, ms=_ms)
-        self._templates.filters.update(
-            when=_when, stamp=_stamp, scope=shown_scope, share_bar=share_bar, shell=shlex.quote
-        )
+        self._templates.filters.update(FILTERS)
         self._templates.globals.update(size_chart=size_chart, commit_chart=commit_chart, cures=CURES, assets=assets())
 
     def fleet(self, summaries: Sequence[SummaryDocument], context: PageContext) -> str:
