@@ -60,7 +60,8 @@ class FileSizes:
     p95: int
     largest: int
     fewest: int
-    """Files that the same bytes would fill, partition by partition, at the default ``max_file_bytes``."""
+    """Files that the same bytes would fill, partition by partition, at the default ``max_file_bytes``; at most as
+    many as there are."""
     rewritten_bytes: int
     """Total size of the files that were rewritten on the way to these."""
     buckets: tuple[SizeBucket, ...]
@@ -82,7 +83,7 @@ class FileSizes:
             p50=_nearest_rank(sizes, 0.50),
             p95=_nearest_rank(sizes, 0.95),
             largest=sizes[-1] if sizes else 0,
-            fewest=sum(math.ceil(found.bytes / SizingSettings().max_file_bytes) or 1 for found in partitions),
+            fewest=sum(_fewest(found) for found in partitions),
             rewritten_bytes=sum(found.rewritten_bytes for found in files.values()),
             buckets=_buckets(sizes),
             partitions=partitions,
@@ -175,3 +176,7 @@ def _partitions(files: Mapping[str, LiveSizes], small_below: int) -> tuple[Parti
 def _partition(partition: str, sizes: Sequence[int], small_below: int) -> PartitionSizes:
     small = sizes[: bisect_left(sizes, small_below)]
     return PartitionSizes(partition, len(sizes), sum(sizes), len(small), sum(small))
+
+
+def _fewest(found: PartitionSizes) -> int:
+    return min(found.files, math.ceil(found.bytes / SizingSettings().max_file_bytes) or 1)

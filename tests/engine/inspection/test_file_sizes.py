@@ -71,6 +71,7 @@ def test_partitions_with_the_most_small_files_come_first():
 
 def test_the_fewest_files_are_counted_partition_by_partition():
     assert sizes_of(*files("p=1", *[60 * MIB] * 4), *files("p=2", 1, 1)).fewest == 2 + 1
+    assert sizes_of(*files("p=1", 300 * MIB)).fewest == 1, "as many as there are"
 
 
 def test_what_was_rewritten_is_told_over_what_is_there():
