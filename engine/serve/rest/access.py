@@ -157,10 +157,15 @@ class Gate:
         if scheme.lower() == "bearer":
             return Access(client=client, token=tokens.authenticate(presented.strip()))
         cookie = cookies.get(COOKIE, "")
-        token, now = tokens.find(cookie.partition(".")[0]), datetime.now(UTC)
+        token, now = tokens.find(token_of(cookie) or ""), datetime.now(UTC)
         if token is None or token.is_expired(now) or not self._sessions.is_valid(cookie, token, now):
             raise NotAuthenticated("a token is needed, as 'Authorization: Bearer ...' or by a login at the page")
         return Access(client=client, token=token, csrf=self._sessions.csrf(cookie))
+
+
+def token_of(cookie: str) -> str | None:
+    """Return the id of the token that a cookie names; None for one that names none."""
+    return cookie.partition(".")[0] or None
 
 
 def _hostname(url: str) -> str:

@@ -20,7 +20,7 @@ from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.logs import request_id
 from tallymark.engine.serve.page.assets import assets
 from tallymark.engine.serve.page.pages import PageContext, Pages
-from tallymark.engine.serve.rest.access import COOKIE, SAFE_METHODS, Access
+from tallymark.engine.serve.rest.access import COOKIE, SAFE_METHODS, Access, token_of
 from tallymark.engine.serve.rest.actions import ACTIONS
 from tallymark.engine.serve.rest.app import Rest, client_of, position_of, read_body
 from tallymark.engine.serve.rest.lake_table import LakeTable, partitions_document
@@ -124,7 +124,7 @@ class PageRoutes:
     async def _login(self, request: Request) -> Response:
         error, status = None, HTTPStatus.OK
         if request.method == "POST":
-            client, outcome = client_of(request), "answered"
+            client, outcome, cookie = client_of(request), "answered", ""
             try:
                 cookie = self._rest.gate.log_in(client, (await self._form(request)).get("token", ""))
             except TallymarkError as failed:
@@ -134,7 +134,8 @@ class PageRoutes:
                 self._set_cookie(response, cookie, round(self._rest.settings.session_hours * 3600))
                 return response
             finally:
-                audited("log in", client=client, token=None, table="", instant="", outcome=outcome)
+                token = token_of(cookie)
+                audited("log in", client=client, token=token, table="", instant="", outcome=outcome)
         return self._html(self._pages.login(error, self._context(None, 0)), status)
 
     async def _logout(self, _: Request, __: Access) -> Response:

@@ -163,6 +163,19 @@ async def test_a_session_reads_by_its_cookie_and_changes_only_with_what_its_page
         assert (await client.get(page)).status_code == 303
 
 
+async def test_the_audit_has_the_token_of_a_login(tmp_path, tokens, caplog):
+    caplog.set_level("INFO", "tallymark.audit")
+    presented = tokens.add("read", "/*")["Authorization"].removeprefix("Bearer ")
+    async with client_of(tmp_path, tokens=tokens) as client:
+        for given in (presented, presented[:-1]):
+            await client.post("/login", data={"token": given})
+    lines = [record.fields for record in caplog.records if record.name == "tallymark.audit"]
+    assert [(each.get("token"), each["outcome"]) for each in lines] == [
+        (presented[4:12], "answered"),
+        (None, "NotAuthenticated"),
+    ]
+
+
 async def test_a_login_leads_to_no_other_site(tmp_path, tokens):
     presented = tokens.add("read", "/*")["Authorization"].removeprefix("Bearer ")
     async with client_of(tmp_path, tokens=tokens) as client:
