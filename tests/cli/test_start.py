@@ -48,4 +48,4 @@ def test_help_of_a_command_names_the_keys_of_its_documents():
 def test_keys_of_nested_documents_show_lists_and_objects():
     assert keys(ErrorDocument) == "{error: {type, message}}"
     assert "scope: {all, partitions, prefixes}, files_added" in keys(TimelineDocument)
-    assert keys(RollbackDocument) == "{url, ended: [{instant, outcome, marked, fences}]}"
+    assert keys(RollbackDocument) == "{url, dry_run, ended: [{instant, outcome, marked, fences}]}"
