@@ -101,6 +101,10 @@ class Pages:
             diff=diff,
         )
 
+    def unreadable(self, summary: SummaryDocument, context: PageContext) -> str:
+        """Render a table that cannot be read, and why."""
+        return self._render("unreadable.html", context, summary=summary)
+
     def table_report(
         self,
         *,

@@ -14,8 +14,8 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.documents.explain import explain_document
 from tallymark.engine.documents.files import sizes_document
 from tallymark.engine.documents.status import status_document
-from tallymark.engine.documents.summary import summary_of
-from tallymark.engine.errors import NotAuthenticated
+from tallymark.engine.documents.summary import summary_of, summary_of_unreadable
+from tallymark.engine.errors import CorruptObject, NotAuthenticated, UnsupportedTable
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.logs import request_id
 from tallymark.engine.serve.page.assets import assets
@@ -80,10 +80,18 @@ class PageRoutes:
 
     async def _table(self, request: Request, access: Access) -> Response:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)
+        context = self._context(access, REFRESH_S, table)
+        try:
+            return self._html(await self._table_page(table, request, context))
+        except (CorruptObject, UnsupportedTable) as error:
+            found = summary_of_unreadable(table.id, table.url, error)
+            return self._html(self._pages.unreadable(found, context))
+
+    async def _table_page(self, table: LakeTable, request: Request, context: PageContext) -> str:
         start, end = (position_of(name, request.query_params.get(name, "")) for name in ("start", "end"))
         diff = None if start is None or end is None else await table.diff(start, end)
         status = await table.status()
-        page = self._pages.table(
+        return self._pages.table(
             table.id,
             status=status_document(table.url, status),
             summary=summary_of(table.id, table.url, status),
@@ -92,9 +100,8 @@ class PageRoutes:
             partitions=partitions_document(table.url, status.sizes, limit=ITEM_COUNT),
             jobs=await table.jobs(),
             diff=diff,
-            context=self._context(access, REFRESH_S, table),
+            context=context,
         )
-        return self._html(page)
 
     async def _job(self, request: Request, access: Access) -> Response:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)

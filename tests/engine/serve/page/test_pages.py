@@ -42,6 +42,7 @@ Change = Callable[[Any], Any]
 RENDERED: dict[str, Callable[[Change, PageContext], str]] = {
     "fleet": lambda change, context: PAGES.fleet(change([summary("flights"), unreadable("feeds")]), context),
     "table": lambda change, context: PAGES.table(change("id"), **change(table()), context=context),
+    "unreadable": lambda change, context: PAGES.unreadable(change(unreadable("feeds")), context),
     "job": lambda change, context: PAGES.job(
         change("id"), change("s3://lake/x"), job=change(job()), loss=change(LOSS), markers=change(golden("markers")),
         context=context,
