@@ -48,6 +48,9 @@ ITEM_COUNT = 100
 REFRESH_S = 5.0
 """Interval at which a browser refreshes a page of a table or a job; that of all tables by ``PageSettings.poll_s``."""
 
+REFRESHES_END = 286
+"""Status of an answer that htmx shows, after which it refreshes the page no more."""
+
 _events = EventLog(__name__)
 
 Answer = Callable[[Request, Access], Awaitable[Response]]
@@ -107,17 +110,18 @@ class PageRoutes:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)
         instant = request.path_params["instant"]
         job = next((each for each in (await table.jobs())["jobs"] if each["instant"] == instant), None)
-        context = self._context(access, REFRESH_S, table)
         if job is None:
             text = f"Instant {instant} of {table.url} is not open: it was committed or rolled back, or never was."
-            return self._html(self._pages.message("This job is over", text, context), HTTPStatus.NOT_FOUND)
+            page = self._pages.message("This job is over", text, self._context(access, 0, table))
+            is_refresh = "hx-request" in request.headers
+            return self._html(page, REFRESHES_END if is_refresh else HTTPStatus.NOT_FOUND)
         page = self._pages.job(
             table.id,
             table.url,
             job=job,
             loss=await table.loss(instant),
             markers=await table.markers(instant, limit=ITEM_COUNT),
-            context=context,
+            context=self._context(access, REFRESH_S, table),
         )
         return self._html(page)
 
@@ -211,7 +215,7 @@ class PageRoutes:
             refresh_s=refresh_s,
         )
 
-    def _html(self, page: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    def _html(self, page: str, status: int = HTTPStatus.OK) -> Response:
         return HTMLResponse(page, status, HEADERS)
 
 
