@@ -85,6 +85,7 @@ class Action:
             outcome = type(error).__name__
             raise
         finally:
+            call.lake.changed(call.table)
             audited(
                 self.name,
                 client=call.access.client,

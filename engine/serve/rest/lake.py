@@ -81,6 +81,12 @@ class Lake:
             raise NoSuchTable(f"there is no table {id_!r} that may be read here; /v1/tables lists those that may")
         return self._tables.get(place)
 
+    def changed(self, table: LakeTable) -> None:
+        """Read the table again for the next request: an action has changed it."""
+        table.forget_jobs()
+        if summary := self._summaries.get(table.place):
+            summary.read_at = float("-inf")
+
     async def summaries(self, may_read: Callable[[str], bool]) -> list[SummaryDocument]:
         """Return a summary of each table, at most ``poll_s`` old. One that is not read after ``wait_s``, with
         the search for tables, is as it was last, or states that it was not read. Sorted by

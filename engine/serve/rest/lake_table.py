@@ -172,6 +172,10 @@ class LakeTable:
         self._jobs = _kept(self._jobs, max_age_s, self._scan)
         return await self._jobs[1].get()
 
+    def forget_jobs(self) -> None:
+        """Scan for open instants on the next call of ``jobs``."""
+        self._jobs = None
+
     async def _scan(self) -> JobsDocument:
         with self.users.one():
             async with self._watching:

@@ -33,8 +33,13 @@ async def test_an_action_states_what_it_would_do_and_does_it_when_it_is_asked_to
         assert (data_files(folder), caplog.text) == (before, "")
         assert planned["ended"][0]["instant"] == instant
         body = {"dry_run": False}
+        (summary,) = (await client.get("/v1/tables", headers=headers)).json()["tables"]
+        assert (await client.get(f"{path_of(folder)}/jobs", headers=headers)).json()["jobs"]
         done = (await client.post(f"{path_of(folder)}/actions/rollback", headers=headers, json=body)).json()
         assert done == {**planned, "dry_run": False}
+        (after,) = (await client.get("/v1/tables", headers=headers)).json()["tables"]
+        assert (summary["dead_writers"], after["dead_writers"]) == (1, 0), "it is read again at once"
+        assert (await client.get(f"{path_of(folder)}/jobs", headers=headers)).json()["jobs"] == []
         assert len(data_files(folder)) == len(before) - 1
         assert f"operation=rollback client= token={headers['Authorization'][11:19]}" in caplog.text.replace(
             "127.0.0.1", ""
