@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ GOLDEN = Path(__file__).parents[3] / "cli" / "golden"
 INSTANT = "20261127030549785"
 MASKS = {'"<int>"': "1536", '"<float>"': "7.5", "<instant>": INSTANT, "<str>": "2026-11-27T03:05:47+00:00"}
 HOSTILE = "'\"><script>alert(1)</script><b onclick=alert(2)>&amp;"
+_numbers = count()
 NOW = datetime(2026, 11, 27, 3, 10, tzinfo=UTC)
 
 
@@ -68,9 +70,9 @@ def table() -> Any:
 
 
 def hostile(document: Any, key: str = "") -> Any:
-    """The document with script in every text but the kinds of findings, which no table determines."""
+    """The document with script in every text, each another, but the kinds of findings, which no table determines."""
     if isinstance(document, dict):
         return {name: hostile(value, name) for name, value in document.items()}
     if isinstance(document, list):
         return [hostile(each) for each in document]
-    return HOSTILE if isinstance(document, str) and key != "kind" else document
+    return f"{HOSTILE}{next(_numbers)}" if isinstance(document, str) and key != "kind" else document
