@@ -90,6 +90,7 @@ def test_a_fleet_shows_the_most_urgent_tables_first_and_sums_the_readable_ones()
     page = Markup(PAGES.fleet([summary("a"), late, unreadable("z"), dead], READER))
     shown = [link.removeprefix("/lake/tables/id-") for link in page.links if "/tables/" in link]
     assert shown == ["z", "c", "b", "a"]
+    assert page.rows[1] == "z s3://lake/z not readable: UnsupportedTable"
     assert "Tables 4 With findings 3 Dead writers 2 Files 36 18 small Bytes 30.0 MiB Retained 9.0 MiB" in page.text
     assert "4 min ago" in page.text
 
