@@ -28,7 +28,7 @@ class PartitionListDocument(TypedDict):
     position: int
     partitions: list[PartitionFields]
     """Those with the most small files first."""
-    next: str | None
+    next: int | None
 
 
 class DiffDocument(TypedDict):

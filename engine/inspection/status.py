@@ -70,6 +70,7 @@ async def read_status(
     open_instants = await read_open_instants(handle, clock)
     history = handle.log.history
     view = handle.view(properties).at(history.head)
+    newest_entry = _moment(history.time_ms)  # of this position
     return TableStatus(
         name=properties.name,
         readers=properties.readers,
@@ -77,10 +78,18 @@ async def read_status(
         retained=await _retained(handle, properties),
         schema=properties.schema,
         partition_by=properties.partition_by,
-        newest_entry=datetime.fromtimestamp(history.time_ms / 1000, UTC) if history.time_ms else None,
+        newest_entry=newest_entry,
         sizes=await (sizes or SizeIndex()).at(view),
         open_instants=open_instants,
     )
+
+
+def _moment(time_ms: int) -> datetime | None:
+    """Return the time; None for one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC) if time_ms else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 async def read_open_instants(handle: TableHandle, clock: StoreClock | None = None) -> tuple[OpenInstant, ...]:

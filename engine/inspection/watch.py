@@ -157,6 +157,11 @@ class InstantWatch:
                 found.append(self._ended(each, ages, decided))
         return tuple(found)
 
+    @property
+    def marker_count(self) -> int:
+        """Markers that it remembers."""
+        return sum(seen.folder.markers for _, seen in self._seen.values())
+
     def markers(self, instant: str) -> Sequence[str]:
         """Return the markers of an instant that the last scan has seen, as lines sorted by their paths.
 

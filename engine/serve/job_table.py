@@ -24,11 +24,10 @@ from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.markers.segment import is_claim, marker_folder
 from tallymark.engine.rpc.dispatcher import BlockOf, Settle
 from tallymark.engine.rpc.messages import CreateMarkers
-from tallymark.engine.serve.memory import ENTRY_BYTES, FILE_BYTES, TABLE_BYTES, Memory, Users
+from tallymark.engine.serve.memory import TABLE_BYTES, LogBytes, Memory, Users
 from tallymark.engine.serve.served_instants import ServedInstant, ServedInstants
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.tasks.file_name import check_is_file_of
-from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tallymark.engine.timeline.seal import seal_path
@@ -79,7 +78,7 @@ class JobTable:
             self._backend, CommitSettings(), LeaseSettings(), view_settings=self._view_settings, lasts=True
         )
         self._properties = Lazy(self._identify)
-        self._log_bytes = _LogBytes(self._handle.log)
+        self._log_bytes = LogBytes(self._handle.log)
         self._first_head: int | None = None
         self._views: OrderedDict[str, ServedView] = OrderedDict()
         """By instant, the least recently used first."""
@@ -169,22 +168,3 @@ class JobTable:
             await self._backend.delete(claims)
             if not await exists(self._backend, f"{OPEN_FOLDER}/{instant}"):
                 await self._backend.delete([entry.path async for entry in self._backend.list(marker_folder(instant))])
-
-
-class _LogBytes:
-    """Estimate of what the entries of a log use, summed again when there are more of them."""
-
-    def __init__(self, log: CommitLog) -> None:
-        self._log = log
-        self._summed = (0, 0)
-        self._bytes = 0
-
-    def now(self) -> int:
-        history = self._log.history
-        if (history.base, history.head) != self._summed:
-            self._summed = history.base, history.head
-            self._bytes = sum(
-                ENTRY_BYTES + FILE_BYTES * (len(entry.added) + len(entry.removed))
-                for _, entry in history.after(history.base)
-            )
-        return self._bytes

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import anyio
 
 from tallymark.engine.errors import Overloaded
+from tallymark.engine.timeline.log import CommitLog
 
 DEFAULT_BYTES = 512 << 20
 """Limit where nothing else is set: the markers of 1,000 jobs with 1,000 files each, and some views of large tables."""
@@ -73,6 +74,25 @@ class Users:
         finally:
             self._count -= 1
             self._last = anyio.current_time()
+
+
+class LogBytes:
+    """Estimate of what the entries of a log use, summed again when there are more of them."""
+
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._summed = (0, 0)
+        self._bytes = 0
+
+    def now(self) -> int:
+        history = self._log.history
+        if (history.base, history.head) != self._summed:
+            self._summed = history.base, history.head
+            self._bytes = sum(
+                ENTRY_BYTES + FILE_BYTES * (len(entry.added) + len(entry.removed))
+                for _, entry in history.after(history.base)
+            )
+        return self._bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from urllib.parse import urlsplit
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskStatus
+from anyio.abc import ByteReceiveStream, Process, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from trio.lowlevel import FdStream
 
@@ -31,6 +32,12 @@ from tallymark.engine.serve.secret_file import default_path, read_or_create
 RESTART_S = (1.0, 30.0)
 """Pause before a child that has died is started again: the first one, and the longest; it doubles in between."""
 
+HEALTHY_S = 60.0
+"""Time after which a child that has died was no part of a series of such."""
+
+EXIT_S = 3.0
+"""Time that requests have to end in when the process that has started this one has ended."""
+
 LINE_BYTES = 16 << 20
 """Largest line: figures of 50,000 jobs."""
 
@@ -42,8 +49,10 @@ class PageProcess:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         """``arguments`` are those of this process's own command line."""
-        self._command = [sys.executable, "-m", "tallymark.cli", *arguments, "--page-only"]
-        self._input: ByteSendStream | None = None
+        # -P: nothing of the working directory is imported
+        self._command = [sys.executable, "-P", "-m", "tallymark.cli", *arguments, "--page-only"]
+        self._message: dict[str, object] = {}
+        self._changed = anyio.Event()
 
     async def run(self, *, task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run until cancelled; report the address of the first child as started.
@@ -52,43 +61,54 @@ class PageProcess:
         """
         pause_s, is_first = RESTART_S[0], True
         while True:
+            started_at = anyio.current_time()
             pipe = subprocess.PIPE
             async with await anyio.open_process(self._command, stderr=None, stdin=pipe, stdout=pipe) as process:
                 try:
                     address = await _first_line(process)
-                    if address is None and is_first:
-                        raise InvalidRequest("the page cannot be served; --no-page leaves it out")
-                    if address is not None:
-                        self._input, pause_s = process.stdin, RESTART_S[0]
-                        if is_first:
-                            self._command += ["--page-port", str(urlsplit(address).port)]  # the next child has it, too
-                            task_status.started(address)
+                    if is_first:
+                        if address is None:
+                            raise InvalidRequest("the page cannot be served; --no-page leaves it out")
+                        self._command += ["--page-port", str(urlsplit(address).port)]  # the next child has it, too
+                        task_status.started(address)
                         is_first = False
-                    await process.wait()
+                    await self._report_until_it_ends(process)
                 finally:
-                    self._input = None
                     with suppress(ProcessLookupError):
                         process.kill()
+            if anyio.current_time() - started_at > HEALTHY_S:
+                pause_s = RESTART_S[0]
             _events.warning("page.ended", status=process.returncode, pause_s=pause_s)
             await anyio.sleep(pause_s)
             pause_s = min(2 * pause_s, RESTART_S[1])
 
     async def report(self, jobs: dict[str, LiveFields]) -> None:
-        """Send the figures of live jobs. A child that does not read them, or is not there, gets later ones."""
-        await self._send({"jobs": jobs})
+        """Let the child have the figures of live jobs; of several reports that it has not read yet, the last one."""
+        self._send(jobs=jobs)
 
     async def end(self) -> None:
-        """Send that this process is about to end."""
-        await self._send({"ending": True})
+        """Let the child know that this process is about to end."""
+        self._send(ending=True)
 
-    async def _send(self, message: Mapping[str, object]) -> None:
-        if self._input is None:
-            return
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError):
-            with anyio.move_on_after(1.0) as late:
-                await self._input.send(json.dumps(message).encode() + b"\n")
-            if late.cancelled_caught:  # a part of the line may be on its way
-                await self._input.aclose()
+    def _send(self, **values: object) -> None:
+        self._message |= values
+        self._changed.set()
+
+    async def _report_until_it_ends(self, process: Process) -> None:
+        assert process.stdin is not None
+        stream = process.stdin
+
+        async def report() -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                while True:
+                    await self._changed.wait()
+                    self._changed = anyio.Event()
+                    await stream.send(json.dumps(self._message).encode() + b"\n")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(report)
+            await process.wait()
+            tasks.cancel_scope.cancel()
 
 
 async def _first_line(process: Process) -> str | None:
@@ -125,7 +145,8 @@ async def run_page(config: ServeConfig, started: Callable[[str], None]) -> None:
     async with background_tasks() as tasks:
         host, port = await tasks.start(serve)
         scheme = "http" if config.jobs.tls_cert is None else "https"
-        started(f"{scheme}://{host}:{port}{config.page.base_path}")
+        name = f"[{host}]" if ":" in host else host
+        started(f"{scheme}://{name}:{port}{config.page.base_path}")
         lines = BufferedByteReceiveStream(_StandardInput())
         with suppress(anyio.IncompleteRead):
             while True:
@@ -133,6 +154,10 @@ async def run_page(config: ServeConfig, started: Callable[[str], None]) -> None:
                 live.update(message.get("jobs", {}))
                 if message.get("ending"):
                     ending.set()
+        # A client that does not read could keep the server from ending, and its port from the next one.
+        exit_later = threading.Timer(EXIT_S, os._exit, (0,))
+        exit_later.daemon = True
+        exit_later.start()
 
 
 class _StandardInput(ByteReceiveStream):

@@ -185,8 +185,6 @@ class PageSettings:
     wait_s: float = 1.5
     """Time for which a page of all tables waits for those that are being read, the search for them included; the others
     are shown as not read yet."""
-    page_count: int = 1000
-    """Maximum items of one page of a list."""
     stream_count: int = 256
     """Maximum clients that wait for events at a time."""
     requests_per_s: float = 50.0
@@ -217,11 +215,11 @@ class PageSettings:
         is_path = re.fullmatch(r"(/[\w.~-]+)*", self.base_path) is not None
         check(is_path, "base_path", self.base_path, "is empty or a path such as '/lake', without a slash at its end")
         for host in self.hosts:
-            is_name = isinstance(host, str) and re.fullmatch(r"[\w.:-]+", host) is not None
+            is_name = isinstance(host, str) and re.fullmatch(r"[\w.-]+|[0-9a-f:.]+", host, re.IGNORECASE) is not None
             check(is_name, "hosts", host, "contains names of hosts, such as 'lake.example', without scheme and port")
         for name in ("poll_s", "written_poll_s", "wait_s", "requests_per_s", "session_hours"):
             check_above_zero(name, getattr(self, name))
-        for name in ("page_count", "stream_count", "request_burst"):
+        for name in ("stream_count", "request_burst"):
             check_at_least(1, name, getattr(self, name))
         check_at_least(16, "memory_mb", self.memory_mb)
         check_at_least(1024, "request_bytes", self.request_bytes)

@@ -6,7 +6,7 @@ documents come from.
 
 import functools
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -70,9 +70,13 @@ class Pages:
         self._templates.filters.update(FILTERS)
         self._templates.globals.update(size_chart=size_chart, commit_chart=commit_chart, cures=CURES, assets=assets())
 
-    def fleet(self, summaries: Sequence[SummaryDocument], context: PageContext) -> str:
-        """Render all tables, those with findings first."""
-        return self._render("fleet.html", context, summaries=sorted(summaries, key=_urgency))
+    def fleet(
+        self, summaries: Sequence[SummaryDocument], context: PageContext, problems: Mapping[str, str] | None = None
+    ) -> str:
+        """Render all tables, those with findings first. ``problems``: why roots could not be searched, by root."""
+        return self._render(
+            "fleet.html", context, summaries=sorted(summaries, key=_urgency), problems=dict(problems or {})
+        )
 
     def table(
         self,

@@ -116,8 +116,9 @@ class Gate:
         cookies: Mapping[str, str],
         *,
         csrf: str | None = None,
+        is_new: bool = True,
     ) -> Access:
-        """Return the client of a request; ``csrf`` is what a page has sent with it.
+        """Return the client of a request; ``csrf`` is what a page has sent with it. It is counted if it ``is_new``.
 
         Raises:
             NotAuthenticated: it has presented nothing that is known.
@@ -125,14 +126,14 @@ class Gate:
             Overloaded: requests arrive too often.
         """
         if self._tokens is None:
-            self.count(client)
+            self._count_new(client, is_new)
             return Access(client=client)
         try:
             access = self._authenticated(self._tokens, client, headers, cookies)
         except NotAuthenticated:
-            self.count(client)
+            self._count_new(client, is_new)
             raise
-        self.count(access.token.id if access.token is not None else client)
+        self._count_new(access.token.id if access.token is not None else client, is_new)
         is_checked = access.csrf is not None and method not in SAFE_METHODS
         if is_checked and not hmac.compare_digest((csrf or "").encode(), (access.csrf or "").encode()):
             raise NotAllowed(f"a change by a session needs the {CSRF_HEADER} of its page: load the page again")
@@ -145,6 +146,10 @@ class Gate:
             raise NotAuthenticated("this service has no tokens: everything can be read without one")
         now = datetime.now(UTC)
         return self._sessions.start(self._tokens.authenticate(presented, now=now), now)
+
+    def _count_new(self, key: str, is_new: bool) -> None:
+        if is_new:
+            self.count(key)
 
     def count(self, key: str) -> None:
         if wait_s := self._rates.wait_s(key, anyio.current_time()):

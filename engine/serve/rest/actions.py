@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from tallymark.engine.documents.checkpoint import CheckpointDocument, put_checkpoint
 from tallymark.engine.documents.clean import CleanDocument, clean_table
 from tallymark.engine.documents.rollback import RollbackDocument, end_instants
-from tallymark.engine.errors import InvalidRequest, TallymarkError
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.rest.calls import Call, Handler, Operation
 from tallymark.engine.serve.rest.operations import TABLE
@@ -78,12 +78,15 @@ class Action:
         body: ActionBody = call.body
         if body.dry_run:
             return await self.plan(call)
-        token, outcome = call.access.token, "done"
+        token, outcome = call.access.token, "unknown"
         try:
-            return await self.run(call)
-        except TallymarkError as error:
+            found = await self.run(call)
+            outcome = "done"
+        except BaseException as error:
             outcome = type(error).__name__
             raise
+        else:
+            return found
         finally:
             call.lake.changed(call.table)
             audited(

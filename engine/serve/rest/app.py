@@ -6,13 +6,16 @@ from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 
+import anyio
 import msgspec
-from starlette.requests import Request
+from msgspec import UNSET
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
+from tallymark.engine.rpc.handshake import RELEASE
 from tallymark.engine.serve.logs import request_id
 from tallymark.engine.serve.rest.access import CSRF_HEADER, Access, Gate
 from tallymark.engine.serve.rest.actions import ACTIONS, Repeats
@@ -20,7 +23,7 @@ from tallymark.engine.serve.rest.calls import BadRequest, Call, Operation
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.openapi import openapi_document
-from tallymark.engine.serve.rest.operations import OPERATIONS
+from tallymark.engine.serve.rest.operations import OPERATIONS, given
 from tallymark.engine.serve.rest.problems import problem_response, problem_text
 from tallymark.engine.serve.settings import PageSettings
 from tallymark.engine.serve.tokens import NotAllowed, Role
@@ -36,6 +39,12 @@ HEADERS = {
 _JSON = msgspec.json.Decoder(float_hook=lambda text: int(float(text)) if float(text).is_integer() else float(text))
 """In JSON Schema 1.0 is an integer, too."""
 
+HEAVY_COUNT = 4
+"""Requests that may have much of a log in memory, such as explanations, that are answered at once; others wait."""
+
+BODY_S = 10.0
+"""Time limit for a client to send the whole body of a request."""
+
 Answer = Callable[[Request], Awaitable[Response]]
 
 _events = EventLog(__name__)
@@ -49,6 +58,7 @@ class Rest:
         self.gate = gate
         self.settings = settings
         self._repeats = repeats
+        self._heavy = anyio.CapacityLimiter(HEAVY_COUNT)
 
     def routes(self) -> list[BaseRoute]:
         routes: list[BaseRoute] = [
@@ -81,10 +91,15 @@ class Rest:
 
         return respond
 
-    def access(self, request: Request, *, csrf: str | None = None) -> Access:
-        """Return the client of a request; ``csrf`` is that of a form. Raises as ``Gate.access``."""
+    def access(self, request: Request, *, csrf: str | None = None, is_new: bool = True) -> Access:
+        """Return the client of a request; ``csrf`` is that of a form. One that is not ``is_new`` has been counted.
+
+        Raises as ``Gate.access``.
+        """
         csrf = csrf or request.headers.get(CSRF_HEADER)
-        return self.gate.access(request.method, client_of(request), request.headers, request.cookies, csrf=csrf)
+        return self.gate.access(
+            request.method, client_of(request), request.headers, request.cookies, csrf=csrf, is_new=is_new
+        )
 
     async def opened(self, access: Access, id_: str, role: Role | None) -> LakeTable:
         """Return a table for a client that has the role for it. Raises NoSuchTable, NotAllowed."""
@@ -101,7 +116,8 @@ class Rest:
             if operation.is_of_table:
                 table = await self.opened(access, request.path_params["table"], operation.role)
             body = None if operation.body is None else await self._body(request, operation.body)
-            tag = await _position_tag(table) if operation.is_of_position and table is not None else None
+            is_of_position = operation.is_of_position and not given(getattr(query, "position", UNSET))
+            tag = await _position_tag(table) if is_of_position and table is not None else None
             if tag is not None and _has(request, tag):
                 return Response(None, HTTPStatus.NOT_MODIFIED, {**HEADERS, "ETag": tag})
             call = Call(lake=self.lake, access=access, query=query, body=body, names=request.path_params, opened=table)
@@ -111,6 +127,9 @@ class Rest:
         return answer
 
     async def _run(self, request: Request, operation: Operation, call: Call) -> object:
+        if operation.is_heavy:
+            async with self._heavy:
+                return await operation.handler(call)
         if operation.role is None or operation.role <= Role.READ:
             return await operation.handler(call)
         token = call.access.token
@@ -141,11 +160,15 @@ def position_of(name: str, text: str) -> int | None:
 async def read_body(request: Request, bytes_max: int) -> bytes:
     """Raise BadRequest for a body that is larger."""
     body = bytearray()
-    async with aclosing(request.stream()) as chunks:
-        async for chunk in chunks:
-            body += chunk
-            if len(body) > bytes_max:
-                raise BadRequest(f"a body has at most {bytes_max} bytes")
+    try:
+        with anyio.fail_after(BODY_S):
+            async with aclosing(request.stream()) as chunks:
+                async for chunk in chunks:
+                    body += chunk
+                    if len(body) > bytes_max:
+                        raise BadRequest(f"a body has at most {bytes_max} bytes")
+    except (TimeoutError, ClientDisconnect):
+        raise BadRequest(f"the body did not arrive within {BODY_S:g} s") from None
     return bytes(body)
 
 
@@ -176,9 +199,11 @@ def document_response(request: Request, document: object, tag: str | None) -> Re
 
 
 async def _position_tag(table: LakeTable) -> str:
-    """Return a weak tag: what is read after it may be of a later position, never of an earlier one."""
+    """Return a weak tag: what is read after it may be of a later position, never of an earlier one. Archiving and
+    another release change answers, too.
+    """
     version = await table.version()
-    return f'W/"{version.position}-{version.hash[:16]}"'
+    return f'W/"{version.position}-{version.start}-{version.hash[:16]}-{RELEASE}"'
 
 
 def _has(request: Request, tag: str) -> bool:

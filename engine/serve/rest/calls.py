@@ -1,8 +1,7 @@
 """One request of an operation, as its handler sees it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from http import HTTPStatus
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -66,7 +65,8 @@ class Operation:
     body: type[Struct] | None = None
     is_of_position: bool = False
     """Whether the answer follows from the position of the log; otherwise its tag is of its bytes."""
-    statuses: tuple[HTTPStatus, ...] = field(default=())
+    is_heavy: bool = False
+    """Whether it may read much of the log: few of them run at once."""
 
     @property
     def is_of_table(self) -> bool:

@@ -13,7 +13,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.inspection.file_sizes import SizeIndex
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.store_time import StoreClock
-from tallymark.engine.serve.memory import ENTRY_BYTES, TABLE_BYTES
+from tallymark.engine.serve.memory import ENTRY_BYTES, TABLE_BYTES, LogBytes
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.table import Table
 from tallymark.engine.timeline.properties import TableProperties
@@ -32,9 +32,19 @@ entries.
 class Version:
     """What answers follow from that are a function of the log."""
 
+    table: str
+    """Id of the table: one that was created again has another."""
+    start: int
+    """The position up to which the log is archived."""
     position: int
     hash: str
-    """Of the log up to there: a table that was created again, or restored, has another."""
+    """Of the log up to there: a table that was restored has another."""
+
+    def replaces(self, before: "Version") -> bool:
+        """Return whether the log is another one, as far as this shows."""
+        if self.table != before.table or self.position < before.position:
+            return True
+        return self.position == before.position and self.hash != before.hash
 
 
 class KeptTable(Table):
@@ -63,8 +73,7 @@ class KeptTable(Table):
         """Estimate of what the log, the view and the sizes use."""
         if self._kept is None:
             return TABLE_BYTES
-        history = self._kept.log.history
-        log_bytes = ENTRY_BYTES * (history.head - history.base + len(self._entries))
+        log_bytes = self._log_bytes.now() + ENTRY_BYTES * len(self._entries)
         sizes_bytes = 0 if self._sizes is None else self._sizes.memory_bytes
         return TABLE_BYTES + log_bytes + self._kept.view_memory_bytes + sizes_bytes
 
@@ -77,13 +86,9 @@ class KeptTable(Table):
 
     async def version(self) -> Version:
         """Return the version now: one read of the properties, and one beyond the head of the log."""
-        handle = self._handle(await self._properties())
-        history = await handle.log.refresh()
-        return Version(history.head, history.hash_at(history.head))
-
-    async def start(self) -> int:
-        """Return the position up to which the log is archived."""
-        return (await self._handle(await self._properties()).log.refresh()).start
+        properties = await self._properties()
+        history = await self._handle(properties).log.refresh()
+        return Version(properties.id, history.start, history.head, history.hash_at(history.head))
 
     async def entries(self, *, after: int | None = None, limit: int, within_s: float = math.inf) -> list[EntryFields]:
         """Return the fields of the entries that ``timeline`` returns. Entries that an earlier query has read are not
@@ -127,6 +132,7 @@ class KeptTable(Table):
         if self._kept is None:
             self._kept = super()._handle(properties, lasts=True)
             self._table = properties.id
+            self._log_bytes = LogBytes(self._kept.log)
             self._sizes = SizeIndex()
             self._store_clock = StoreClock(self._kept)
         return self._kept

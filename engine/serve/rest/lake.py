@@ -10,8 +10,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import Unavailable
+from tallymark.backends.events import EventLog
 from tallymark.engine.documents.summary import SummaryDocument, summary_of_unreadable
-from tallymark.engine.errors import InvalidRequest, Overloaded, TallymarkError
+from tallymark.engine.errors import CorruptObject, InvalidRequest, Overloaded, TallymarkError
+from tallymark.engine.serve.logs import no_request
 from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.rest.discovery import Discovery
 from tallymark.engine.serve.rest.lake_table import LakeTable, id_of
@@ -24,6 +26,9 @@ READ_AT_ONCE = 64
 """Tables of one root that are read at once for their summaries; a root that does not answer delays no other. The first
 summary of one takes eight requests one after the other: 200 tables take a second on a store that is 30 ms away.
 """
+
+
+_events = EventLog(__name__)
 
 
 class NoSuchTable(InvalidRequest):
@@ -99,7 +104,8 @@ class Lake:
             summary = self._summaries.setdefault(place, _Summary())
             if not summary.is_being_read and now - summary.read_at >= self._settings.poll_s:
                 summary.is_being_read = True
-                self._tasks.start_soon(self._summarize, place, summary)
+                with no_request():  # others wait for it, too
+                    self._tasks.start_soon(self._summarize, place, summary)
         with anyio.CancelScope(deadline=until):
             for place in places:
                 while (summary := self._summaries[place]).is_being_read:
@@ -118,6 +124,9 @@ class Lake:
             summary.document = self._unreadable(place, error)
         except TimeoutError:
             summary.document = self._unread(place)
+        except Exception:  # of this table: no other one is to be missing
+            _events.fault("table.failed", url=place)
+            summary.document = self._unreadable(place, CorruptObject("the service failed; its log says how"))
         finally:
             summary.read_at, summary.is_being_read = anyio.current_time(), False
             summary.changed.set()

@@ -37,11 +37,14 @@ from tallymark.engine.timeline.scope import is_below
 
 T = TypeVar("T")
 
-DIFF_ENTRIES_MAX = 10_000
-"""Entries that one diff reads at most: ten seconds on a store that is 30 ms away."""
+DIFF_ENTRIES_MAX = 1000
+"""Entries that one diff reads at most, all of whose files are in memory then."""
+
+WATCHED_BYTES = 200
+"""Of a marker that was seen."""
 
 WATCH_IDLE_S = 60.0
-"""Time without a query for open instants after which the markers that were seen are forgotten: 200 bytes each."""
+"""Time without a query for open instants after which the next one reads all markers again."""
 
 
 def id_of(place: str) -> str:
@@ -78,7 +81,7 @@ class LakeTable:
 
     @property
     def memory_bytes(self) -> int:
-        return self._kept.memory_bytes
+        return self._kept.memory_bytes + (0 if self._watch is None else WATCHED_BYTES * self._watch.marker_count)
 
     def release(self) -> None:
         """Release what can be read again, unless a request uses it."""
@@ -228,7 +231,7 @@ def partitions_document(url: str, sizes: FileSizes, *, offset: int = 0, limit: i
         "url": url,
         "position": sizes.position,
         "partitions": [document_of(PartitionFields, each) for each in page],
-        "next": str(offset + limit) if offset + limit < len(sizes.partitions) else None,
+        "next": offset + limit if offset + limit < len(sizes.partitions) else None,
     }
 
 
@@ -260,8 +263,8 @@ def _file(file: DataFile) -> FileFields:
 def _kept(
     last: tuple[float, Lazy[T]] | None, max_age_s: float, load: Callable[[], Awaitable[T]]
 ) -> tuple[float, Lazy[T]]:
-    """Return the last query and its time if it is not older, otherwise a new one."""
+    """Return the last query and its time if it is not older, or has not ended, otherwise a new one."""
     now = anyio.current_time()
-    if last is not None and now - last[0] < max_age_s:
+    if last is not None and max_age_s and (now - last[0] < max_age_s or not last[1].is_loaded):
         return last
     return now, Lazy(load)

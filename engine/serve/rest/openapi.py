@@ -13,6 +13,7 @@ import msgspec
 from tallymark.engine.rpc.handshake import RELEASE
 from tallymark.engine.serve.rest.calls import Operation
 from tallymark.engine.serve.rest.problems import ProblemDocument
+from tallymark.engine.serve.tokens import Role
 
 REFUSALS = (
     HTTPStatus.BAD_REQUEST,
@@ -27,6 +28,15 @@ REFUSALS = (
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 """Statuses of problem documents."""
+
+
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "A request that is sent again with the same key gets the answer of the first one.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+}
 
 
 def openapi_document(operations: Sequence[Operation], base_path: str = "") -> dict[str, Any]:
@@ -83,6 +93,8 @@ def _operation(operation: Operation, answers: Sequence[object]) -> dict[str, Any
     }
     if operation.body is not None:
         found["requestBody"] = {"required": True, **_content("", _ref(operation.body.__name__), described=False)}
+    if operation.role is not None and operation.role > Role.READ:
+        found["parameters"].append(IDEMPOTENCY_KEY)
     if operation.role is not None:
         found["x-role"] = operation.role.name.lower()
     return found

@@ -64,6 +64,7 @@ class FilesQuery(Struct, forbid_unknown_fields=True):
 
 class PartitionsQuery(Struct, forbid_unknown_fields=True):
     after: Count = 0
+    """`next` of the page before."""
     limit: Limit = 100
 
 
@@ -252,6 +253,7 @@ OPERATIONS: tuple[Operation, ...] = (
         query=DiffQuery,
         answer=DiffDocument,
         handler=_diff,
+        is_heavy=True,
         is_of_position=True,
     ),
     Operation(
@@ -287,6 +289,7 @@ OPERATIONS: tuple[Operation, ...] = (
         query=ExplainQuery,
         answer=ExplainDocument,
         handler=_explain,
+        is_heavy=True,
     ),
     Operation(
         method="POST",
@@ -296,5 +299,6 @@ OPERATIONS: tuple[Operation, ...] = (
         body=PlanBody,
         answer=PlanDocument,
         handler=_plan,
+        is_heavy=True,
     ),
 )

@@ -78,8 +78,10 @@ class PageRoutes:
         ]
 
     async def _fleet(self, _: Request, access: Access) -> Response:
-        summaries = await self._rest.lake.summaries(access.may_read)
-        return self._html(self._pages.fleet(summaries, self._context(access, self._rest.settings.poll_s)))
+        lake = self._rest.lake
+        summaries = await lake.summaries(access.may_read)
+        problems = {root: problem for root, problem in lake.problems.items() if access.may_read(root)}
+        return self._html(self._pages.fleet(summaries, self._context(access, self._rest.settings.poll_s), problems))
 
     async def _table(self, request: Request, access: Access) -> Response:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)

@@ -2,7 +2,7 @@
 
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -20,15 +20,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
-from tallymark.engine.errors import NotAuthenticated, Overloaded
+from tallymark.engine.errors import Overloaded
 from tallymark.engine.rpc.server import bound_address, closing, listen, raw_socket
+from tallymark.engine.rpc.tcp import tune
 from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
 from tallymark.engine.serve.rest.access import Gate
 from tallymark.engine.serve.rest.actions import Repeats
 from tallymark.engine.serve.rest.app import Rest, position_of
-from tallymark.engine.serve.rest.events import events
+from tallymark.engine.serve.rest.events import Follower
 from tallymark.engine.serve.rest.lake import Lake
+from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.live_jobs import LiveJobs
 from tallymark.engine.serve.rest.metrics import exposition
 from tallymark.engine.serve.rest.page_routes import PageRoutes
@@ -42,6 +44,10 @@ PROBES = ("/livez", "/readyz")
 """Paths that are answered whatever host a request names: probes name an address."""
 
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+
+EVENT_STREAM = "text/event-stream"
+
+stream_headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 PROTOCOLS = ("http/1.1",)
 
@@ -125,7 +131,10 @@ async def serve_page(
     )
     async with app as served, closing(await listen(settings.host, settings.port, settings="PageSettings")) as listeners:
         task_status.started(bound_address(listeners[0]))
-        await serve(served, _config([raw_socket(each).fileno() for each in listeners], tls))  # type: ignore[arg-type]
+        sockets = [raw_socket(each) for each in listeners]
+        for each in sockets:
+            tune(each)  # for the connections that it accepts: one whose client reads nothing for half a minute fails
+        await serve(served, _config([each.fileno() for each in sockets], tls))  # type: ignore[arg-type]
 
 
 def _application(rest: Rest, ending: anyio.Event, *, is_secure: bool) -> Starlette:
@@ -146,28 +155,34 @@ def _streams(rest: Rest, ending: anyio.Event) -> list[BaseRoute]:
     open_count = 0
 
     async def follow(request: Request) -> Response:
-        table = await rest.opened(rest.access(request), request.path_params["table"], Role.READ)
+        nonlocal open_count
+        id_ = request.path_params["table"]
+        await rest.opened(rest.access(request), id_, Role.READ)
         after = position_of("after", request.headers.get("last-event-id") or request.query_params.get("after", ""))
+        if request.method == "HEAD":
+            return Response(headers=stream_headers, media_type=EVENT_STREAM)
+
+        async def opened() -> LakeTable:
+            return await rest.opened(rest.access(request, is_new=False), id_, Role.READ)
+
+        follower = Follower(rest.lake, rest.settings, opened)
+        await follower.start(after)
         if open_count >= rest.settings.stream_count:
             raise Overloaded(f"{open_count} clients wait for events already", retry_after_s=5)
+        open_count += 1
 
         async def stream() -> AsyncIterator[bytes]:
-            nonlocal open_count
-            open_count += 1
-            try:
-                async with aclosing(events(rest.lake, table, rest.settings, after)) as found:
-                    async for event in found:
-                        rest.access(request)  # ends with a token that was revoked
-                        if ending.is_set():
-                            return
-                        yield event
-            except NotAuthenticated:
-                return
-            finally:
-                open_count -= 1
+            async with aclosing(follower.events()) as found:
+                async for event in found:
+                    if ending.is_set():
+                        return
+                    yield event
 
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream(), headers=headers, media_type="text/event-stream")
+        def ended() -> None:
+            nonlocal open_count
+            open_count -= 1
+
+        return _Stream(stream(), ended)
 
     async def metrics(request: Request) -> Response:
         found = await rest.lake.summaries(rest.access(request).may_read)
@@ -177,6 +192,20 @@ def _streams(rest: Rest, ending: anyio.Event) -> list[BaseRoute]:
         Route("/v1/tables/{table}/events", rest.guarded(follow)),
         Route("/metrics", rest.guarded(metrics)),
     ]
+
+
+class _Stream(StreamingResponse):
+    """Calls back when it has ended, in every case."""
+
+    def __init__(self, events: AsyncIterator[bytes], ended: Callable[[], None]) -> None:
+        super().__init__(events, headers=stream_headers, media_type=EVENT_STREAM)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 def _probes(ending: anyio.Event) -> list[BaseRoute]:

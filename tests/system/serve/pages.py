@@ -18,10 +18,18 @@ class Served:
 
 
 @contextmanager
-def serving_process(root: Path, folder: Path, *arguments: str) -> Iterator[Served]:
+def serving_process(root: Path, folder: Path, *arguments: str, script: str = "") -> Iterator[Served]:
     """Yield the service on free ports; its secret is in the folder."""
     ports = [part for name in ("--port", "--task-port", "--hudi-port", "--page-port") for part in (name, "0")]
-    command = [sys.executable, "-m", "tallymark.cli", "serve", "--root", str(root), *ports]
+    command = [
+        sys.executable,
+        "-c",
+        f"{script}from tallymark.cli import main; main()",
+        "serve",
+        "--root",
+        str(root),
+        *ports,
+    ]
     command += ["--secret", str(folder / "serve.secret"), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,6 +1,7 @@
 """The process of pages beside that of markers: neither takes the other with it, and it shows the jobs of the other."""
 
 import json
+import socket
 import ssl
 import threading
 import time
@@ -61,6 +62,28 @@ def test_pages_do_not_outlive_the_service(tmp_path: Path) -> None:
         page = page_of(served)
         served.process.kill()
         until(lambda: not page.is_running() or page.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_client_that_does_not_read_keeps_no_pages_alive(tmp_path: Path) -> None:
+    write(tmp_path / "lake/flights", 1)
+    with serving_process(tmp_path / "lake", tmp_path) as served, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", int(served.page.rpartition(":")[2])))
+        client.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+        page = page_of(served)
+        served.process.kill()
+        until(lambda: not page.is_running() or page.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_it_imports_nothing_of_the_folder_that_it_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('of another')")
+    monkeypatch.setenv("PYTHONPATH", str(Path(tallymark.__file__).parents[1]))
+    monkeypatch.chdir(tmp_path)
+    with serving_process(tmp_path / "lake", tmp_path, script="import sys; sys.path.remove(''); ") as served:
+        assert get(f"{served.page}/livez") == b"the service runs\n"
 
 
 def test_a_port_that_is_taken_is_an_error_at_the_start(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_fleet_shows_the_most_urgent_tables_first_and_sums_the_readable_ones()
 
 
 def test_a_fleet_without_tables_says_so():
-    assert "No tables are below the roots" in Markup(PAGES.fleet([], READER)).text
+    assert "No tables were found below the roots" in Markup(PAGES.fleet([], READER)).text
 
 
 def test_a_table_in_which_nothing_was_committed_has_a_page():

@@ -5,6 +5,7 @@ import anyio.to_thread
 import pytest
 
 from tallymark.engine.serve.rest.actions import ACTIONS, Repeats
+from tallymark.engine.table import Table
 from tests.cli.scene import data_files, die_writing, run_json
 from tests.engine.serve.rest.scene import Tokens, client_of, path_of, write
 
@@ -105,3 +106,20 @@ async def test_an_action_ends_though_its_client_does_not_wait_and_one_that_fails
             await repeats.run("client", "key", "request", act)
         assert [await repeats.run("client", "key", "request", act) for _ in range(2)] == ["done", "done"]
         assert runs == [0, 1]
+
+
+async def test_the_audit_log_has_what_became_of_an_action_that_failed(tmp_path, tokens, monkeypatch, caplog):
+    folder = tmp_path / "lake/flights"
+    await write(folder, 1)
+
+    async def failing(*_: object, **__: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Table, "checkpoint", failing)
+    headers = tokens.add("operate", "/*")
+    caplog.set_level("INFO", "tallymark.audit")
+    async with client_of(folder.parent, tokens=tokens) as client:
+        answer = await client.post(f"{path_of(folder)}/actions/checkpoint", headers=headers, json={"dry_run": False})
+        assert (answer.status_code, answer.json()["title"]) == (500, "Failure")
+        assert "a fault" not in answer.text
+    assert "outcome=RuntimeError" in caplog.text

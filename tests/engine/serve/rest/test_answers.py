@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tallymark
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.settings import CommitSettings
 from tests.cli.scene import SCHEMA, data_files, die_writing, run_json, written
 from tests.engine.serve.rest.scene import client_of, path_of, write
 from tests.support.examples import examples
@@ -211,3 +212,21 @@ async def test_a_wrong_request_gets_a_problem_that_names_it(tmp_path, part, stat
         assert answer.headers["content-type"] == "application/problem+json"
         assert detail in problem["detail"]
         assert "\n" in (await client.get(problem["type"])).text
+
+
+async def test_a_tag_changes_when_entries_are_archived(tmp_path):
+    folder = tmp_path / "flights"
+    for month in (1, 2, 3, 4, 5):
+        await write(folder, month)
+        await tallymark.open_table(str(folder)).checkpoint()
+    path = f"{path_of(folder)}/commits?after=0"
+    async with client_of(tmp_path) as client:
+        before = await client.get(path)
+        assert before.status_code == 200
+    short = CommitSettings(log_entry_count=2, timeline_commit_count=2)
+    await tallymark.open_table(str(folder), commit=short).checkpoint()
+    async with client_of(tmp_path) as client:  # one that runs notices it within a minute
+        after = await client.get(path, headers={"If-None-Match": before.headers["etag"]})
+        assert (after.status_code, "archived" in after.text) == (422, True)
+        beyond = await client.get(f"{path_of(folder)}/files?position=99", headers={"If-None-Match": "*"})
+        assert beyond.status_code == 422

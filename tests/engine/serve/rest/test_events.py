@@ -137,3 +137,54 @@ async def test_no_more_clients_wait_than_the_limit(tmp_path):
             lines = answer.aiter_lines()  # kept: it ends the stream when it is collected
             await anext(lines)
             assert (await client.get(path)).status_code == 429
+
+
+async def test_a_table_that_is_created_again_is_followed_from_its_first_entry(tmp_path):
+    folder = tmp_path / "flights"
+    for month in (1, 2, 3):
+        await write(folder, month)
+    async with served(tmp_path) as client, client.stream("GET", f"{path_of(folder)}/events") as answer:
+        lines = answer.aiter_lines()
+        await anext(lines)
+        folder.rename(tmp_path / "_old")
+        await write(folder, 1)
+        (kind, _, _), (_, position, entry) = await next_events(lines, 2)
+        assert (kind, position, entry["position"]) == ("replaced", 1, 1)
+    async with served(tmp_path) as client:
+        headers = {"Last-Event-ID": "99"}
+        async with client.stream("GET", f"{path_of(folder)}/events", headers=headers) as answer:
+            assert [kind for kind, _, _ in await next_events(answer.aiter_lines(), 2)] == ["replaced", "commit"]
+
+
+async def test_events_are_no_requests_and_a_client_that_asks_for_heads_takes_no_place(tmp_path):
+    folder = tmp_path / "lake/flights"
+    for month in range(1, 9):
+        await write(folder, month)
+    tokens = Tokens(tmp_path)
+    headers = tokens.add("read", "/*")
+    how = {"request_burst": 5, "requests_per_s": 0.001, "stream_count": 1}
+    async with served(folder.parent, jobs=JobServiceSettings(tokens=str(tokens.path)), **how) as client:
+        path = f"{path_of(folder)}/events?after=0"
+        for _ in range(2):
+            assert (await client.head(path, headers=headers)).status_code == 200
+        async with client.stream("GET", path, headers=headers) as answer:
+            found = await next_events(answer.aiter_lines(), 8)
+        assert [position for _, position, _ in found] == [*range(1, 9)]
+
+
+async def test_a_stream_ends_when_its_token_does_not_cover_the_table_any_more(tmp_path):
+    folder = tmp_path / "lake/flights"
+    await write(folder, 1)
+    tokens = Tokens(tmp_path)
+    headers = tokens.add("read", "/*")
+    async with (
+        served(folder.parent, jobs=JobServiceSettings(tokens=str(tokens.path))) as client,
+        client.stream("GET", f"{path_of(folder)}/events", headers=headers) as answer,
+    ):
+        lines = answer.aiter_lines()
+        await anext(lines)
+        narrowed = tokens.path.read_text().replace('"/*"', '"/other/*"')
+        tokens.path.write_text(narrowed)
+        await write(folder, 2)
+        with pytest.raises(StopAsyncIteration):
+            await next_events(lines, 1)

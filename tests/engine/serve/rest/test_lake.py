@@ -1,6 +1,7 @@
 """The tables of a lake in memory: what a query costs, and stores that do not answer."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -11,8 +12,10 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.local import LocalBackend
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.meter import RequestClass, RequestMeter
+from tallymark.engine.documents.summary import SummaryDocument
 from tallymark.engine.errors import Overloaded
 from tallymark.engine.serve.memory import TABLE_BYTES, Memory
+from tallymark.engine.serve.page.pages import PageContext, Pages
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.live_jobs import LiveJobs
@@ -67,11 +70,14 @@ async def test_a_root_that_does_not_answer_delays_no_other(tmp_path):
     await write(tmp_path / "lake/flights", 1)
     async with anyio.create_task_group() as tasks:
         roots = Hanging([Root(str(tmp_path / "lake")), Root(str(tmp_path / "hung"))])
-        settings = PageSettings(wait_s=0.2, discover_timeout_s=0.2)
+        settings = PageSettings(wait_s=20, discover_timeout_s=0.5)
         lake = Lake(roots, settings, tasks, views=ViewSettings(), memory=Memory(1 << 20), live=LiveJobs())
         found = await lake.summaries(lambda _: True)
         assert [each["files"] for each in found] == [1]
         assert list(lake.problems) == [str(tmp_path / "hung")]
+        now = datetime(2026, 11, 27, tzinfo=UTC)
+        page = Pages().fleet(found, PageContext(now=now), lake.problems)
+        assert all(text in page for text in ("could not be searched", f"{tmp_path}/hung", "discover_timeout_s"))
         tasks.cancel_scope.cancel()
 
 
@@ -140,3 +146,19 @@ async def test_a_table_that_finds_no_memory_is_a_request_to_wait(tmp_path):
         table = await lake.table(first["id"], lambda _: True)
         with table.users.one(), pytest.raises(Overloaded):
             lake._tables.get(str(tmp_path))
+
+
+async def test_a_fault_of_one_table_is_shown_there_and_hides_no_other(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        await write(tmp_path / name, 1)
+    summary = LakeTable.summary
+
+    async def failing(self: LakeTable) -> SummaryDocument:
+        if self.place.endswith("/a"):
+            raise RuntimeError("a fault")
+        return await summary(self)
+
+    monkeypatch.setattr(LakeTable, "summary", failing)
+    async with client_of(tmp_path) as client:
+        a, b = (await client.get("/v1/tables")).json()["tables"]
+        assert (a["error"]["type"], a["files"], b["error"], b["files"]) == ("CorruptObject", None, None, 1)
