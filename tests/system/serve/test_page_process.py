@@ -121,11 +121,12 @@ async def show_a_job(tmp_path: Path) -> None:
     config.write_text("[page]\npoll_s = 3600.0\n")
     with serving_process(tmp_path / "lake", tmp_path, "--config", str(config)) as served:
         service = SharedServiceSettings(url=served.jobs)
-        jobs, found = f"{served.page}{path_of(folder)}/jobs", []
+        jobs, found, following = f"{served.page}{path_of(folder)}/jobs", [], threading.Event()
 
         def follow() -> None:
             with urllib.request.urlopen(f"{served.page}{path_of(folder)}/events", timeout=30) as events:
                 for line in events:
+                    following.set()
                     if line.startswith(b"id: "):
                         found.append(int(line[4:]))
                         return
@@ -139,5 +140,6 @@ async def show_a_job(tmp_path: Path) -> None:
                 (shown,) = (await anyio.to_thread.run_sync(get, jobs))["jobs"]
                 assert shown["instant"] == job.instant
                 assert 0 < shown["live"]["p50_s"] <= shown["live"]["p99_s"]
+                await anyio.to_thread.run_sync(following.wait)
                 await job.commit([report])
         assert found == [2]
