@@ -37,6 +37,8 @@ HEALTHY_S = 60.0
 
 EXIT_S = 3.0
 """Time that requests have to end in when the process that has started this one has ended."""
+NICE = 10
+"""Lower priority of the child: where both need the processor, an ack does not wait for a page."""
 
 LINE_BYTES = 16 << 20
 """Largest line: figures of 50,000 jobs."""
@@ -128,6 +130,7 @@ async def run_page(config: ServeConfig, started: Callable[[str], None]) -> None:
     """
     from tallymark.engine.serve.rest.service import serve_page
 
+    os.nice(NICE)
     for number in (signal.SIGINT, signal.SIGTERM):  # the other process has them, too, and decides
         signal.signal(number, signal.SIG_IGN)
     live, ending = LiveJobs(), anyio.Event()

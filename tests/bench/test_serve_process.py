@@ -6,6 +6,7 @@ import pytest
 
 from tallymark.backends import StorageOptions
 from tallymark.bench.serve_process import ServeFailed, serve_process
+from tallymark.engine.serve.page_process import NICE
 
 
 def test_it_serves_drivers_and_hudi_for_the_block_and_ends_with_it(tmp_path):
@@ -22,6 +23,7 @@ def test_its_pages_are_of_a_process_that_ends_with_it(tmp_path):
     (tmp_path / "lake").mkdir()
     with serve_process(str(tmp_path / "lake"), StorageOptions(), tmp_path / "logs", has_pages=True) as served:
         [child] = psutil.Process(served.pid).children()
+        assert child.nice() == psutil.Process(served.pid).nice() + NICE
         assert b"Tallymark" in urlopen(f"{served.page}/", timeout=30).read()
     child.wait(timeout=30)
 
