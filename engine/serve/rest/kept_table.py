@@ -20,7 +20,7 @@ from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.views.view import ViewAt
 
 GROUP = 4
-"""Entries that are read at once where time is limited."""
+"""Entries that are read at first where time is limited; then twice as many."""
 
 ENTRIES_MAX = 1000
 """Entries that are added to the log in memory before it is read again from a checkpoint on; writers leave one every 64
@@ -96,7 +96,8 @@ class KeptTable(Table):
         oldest ones.
         """
         until = anyio.current_time() + within_s
-        log = self._handle(await self._properties()).log
+        handle = self._handle(await self._properties())
+        log = handle.log
         positions = await log.positions(after=after, limit=limit)
         oldest = next((position for position in positions if position in self._entries), None)
         if oldest is not None and not await log.has(oldest):
@@ -113,8 +114,10 @@ class KeptTable(Table):
                 if after is not None:
                     raise
                 return await self.entries(limit=limit, within_s=within_s)  # without those that are archived
+            size *= 2 if len(group) == size else 1
             known |= {position: entry_fields(position, entry) for position, entry in read}
-        self._entries = dict(list(known.items())[-ENTRIES_MAX:])
+        if handle is self._kept:  # otherwise these may be of a table that was created again
+            self._entries = dict(list(known.items())[-ENTRIES_MAX:])
         return [known[position] for position in positions[unknown[-1] + 1 if unknown else 0 :]]
 
     async def view_at(self, position: int | None = None) -> ViewAt:
