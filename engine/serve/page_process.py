@@ -37,6 +37,7 @@ HEALTHY_S = 60.0
 
 EXIT_S = 3.0
 """Time that requests have to end in when the process that has started this one has ended."""
+
 NICE = 10
 """Lower priority of the child: where both need the processor, an ack does not wait for a page."""
 
