@@ -33,7 +33,7 @@ RESTART_S = (1.0, 30.0)
 """Pause before a child that has died is started again: the first one, and the longest; it doubles in between."""
 
 HEALTHY_S = 60.0
-"""Time after which a child that has died was no part of a series of such."""
+"""Time after which the death of a child does not count as one of a series."""
 
 EXIT_S = 3.0
 """Time that requests have to end in when the process that has started this one has ended."""
