@@ -26,7 +26,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.properties import FORMAT, PROPERTIES, TableProperties
 from tests.stores import table_program
 from tests.stores.second_reader import read_table
-from tests.support.field_ids import ids_of
+from tests.support.parquet import ids_of
 from tests.support.storage import exactly_the_committed_files, objects
 from tests.system.scene import READERS
 from tests.table_invariants import table_is_at_rest

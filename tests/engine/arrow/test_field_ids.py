@@ -5,7 +5,7 @@ from hypothesis import given
 
 from tallymark.engine.arrow.field_ids import FIELD_ID, with_field_ids
 from tests.support import arrow_types
-from tests.support.field_ids import ids_of
+from tests.support.parquet import ids_of
 
 
 @given(arrow_types.schemas)

@@ -20,8 +20,8 @@ from tallymark.engine.sizing import IncomingRows, WorkloadProfile
 from tallymark.engine.table import open_table
 from tests.engine.jobs.filling import SIZING, one_a_partition
 from tests.engine.jobs.scene import mark, name_of, table, write_in_thread
-from tests.support.field_ids import ids_of
 from tests.support.loops import on_both_loops
+from tests.support.parquet import ids_of
 
 PLACE = pa.struct([("city", pa.string()), ("codes", pa.list_(pa.int64()))])
 COLUMNS: dict[str, pa.DataType] = {
