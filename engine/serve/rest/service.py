@@ -228,6 +228,10 @@ class _Checked:
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["http_version"] not in ("1.0", "1.1"):  # without TLS, by an upgrade
+            text = PlainTextResponse("HTTP/1.1 is spoken here\n", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+            await text(scope, receive, send)
+            return
         if scope["type"] == "http" and scope["path"] not in PROBES:
             request = Request(scope)
             try:

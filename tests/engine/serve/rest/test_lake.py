@@ -1,8 +1,10 @@
 """The tables of a lake in memory: what a query costs, and stores that do not answer."""
 
 from collections import Counter
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -19,10 +21,11 @@ from tallymark.engine.serve.page.pages import PageContext, Pages
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
 from tallymark.engine.serve.rest.live_jobs import LiveJobs
+from tallymark.engine.serve.rest.service import lake_app
 from tallymark.engine.serve.roots import Root, Roots
 from tallymark.engine.serve.settings import PageSettings
 from tallymark.engine.settings import ViewSettings
-from tests.engine.serve.rest.scene import client_of, path_of, write
+from tests.engine.serve.rest.scene import SECRET, client_of, path_of, write
 
 
 def opened(folder: Path) -> tuple[LakeTable, RequestMeter]:
@@ -162,3 +165,15 @@ async def test_a_fault_of_one_table_is_shown_there_and_hides_no_other(tmp_path, 
     async with client_of(tmp_path) as client:
         a, b = (await client.get("/v1/tables")).json()["tables"]
         assert (a["error"]["type"], a["files"], b["error"], b["files"]) == ("CorruptObject", None, None, 1)
+
+
+async def test_http_2_is_refused_however_a_client_came_to_it(tmp_path):
+    async with lake_app(Roots.of(str(tmp_path)), SECRET) as app:
+        sent = []
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "http_version": "2", "method": "GET", "path": "/v1/tables", "headers": []}
+        await app(scope, lambda: anyio.sleep(3600), send)  # type: ignore[arg-type, return-value]
+        assert sent[0]["status"] == 505
