@@ -293,7 +293,9 @@ def docs(session: nox.Session) -> None:
     install(session, "mkdocs-material", "mkdocstrings[python]", "ruff")
     source = Path("build/site-source")
     shutil.rmtree(source, ignore_errors=True)
-    listed = session.run("git", "ls-files", "*.md", "*.svg", "deploy", "examples", *LINKED, external=True, silent=True)
+    listed = session.run(
+        "git", "ls-files", "*.md", "*.svg", "*.png", "deploy", "examples", *LINKED, external=True, silent=True
+    )
     for name in str(listed).splitlines():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(name, source / name)
