@@ -144,7 +144,7 @@ async def _again_and_again(
 ) -> None:
     """Connect, and again whenever the service has ended the connection."""
     while True:
-        with suppress(OSError, anyio.EndOfStream, anyio.BrokenResourceError):
+        with suppress(OSError, anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError):
             async with await anyio.connect_tcp("127.0.0.1", port) as stream:
                 await stranger(stream, task_status)
         task_status = anyio.TASK_STATUS_IGNORED

@@ -104,8 +104,13 @@ class Discovery:
         self._search = Lazy(self._search_all)
         self._expires_s = 0.0
 
+    @property
+    def is_due(self) -> bool:
+        """Whether ``tables`` searches again."""
+        return not self._search.is_loaded or anyio.current_time() >= self._expires_s
+
     async def tables(self) -> Found:
-        if self._search.is_loaded and anyio.current_time() >= self._expires_s:
+        if self._search.is_loaded and self.is_due:
             self._search = Lazy(self._search_all)
         return await self._search.get()
 

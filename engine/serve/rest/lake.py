@@ -66,6 +66,8 @@ class Lake:
         self._summaries: dict[str, _Summary] = {}
         self._places: dict[str, str] = {}
         """By id, of every table that was found."""
+        self._found: Sequence[str] | None = None
+        self._is_searching = False
         self._limits = {place: anyio.CapacityLimiter(READ_AT_ONCE) for place in roots.places}
         self.problems: dict[str, str] = {}
         """Roots that could not be searched, and why."""
@@ -80,7 +82,7 @@ class Lake:
     async def table(self, id_: str, may_read: Callable[[str], bool]) -> LakeTable:
         """Return the table with an id. Raises NoSuchTable, also for one that ``may_read`` returns False for."""
         if id_ not in self._places:
-            await self._find()
+            await self._search()
         place = self._places.get(id_)
         if place is None or not may_read(place):
             raise NoSuchTable(f"there is no table {id_!r} that may be read here; /v1/tables lists those that may")
@@ -143,13 +145,32 @@ class Lake:
         return summary_of_unreadable(id_of(place), url, error)
 
     async def _find(self) -> Sequence[str]:
+        """Return the places that the last search has found; the first one is awaited, later ones run beside."""
+        if self._found is None:
+            await self._search()
+        elif self._discovery.is_due and not self._is_searching:
+            self._is_searching = True
+            with no_request():
+                self._tasks.start_soon(self._search_beside)
+        assert self._found is not None
+        return self._found
+
+    async def _search_beside(self) -> None:
+        try:
+            await self._search()
+        except Exception:  # the tables that are known are served on
+            _events.fault("search.failed", instant=None)
+        finally:
+            self._is_searching = False
+
+    async def _search(self) -> None:
         found = await self._discovery.tables()
         self.problems = dict(found.problems)
         self._places = {id_of(place): place for place in found.places}
         for place in self._summaries.keys() - set(found.places):
             if not self._summaries[place].is_being_read:
                 del self._summaries[place]
-        return found.places
+        self._found = found.places
 
     def _open(self, place: str) -> LakeTable:
         options = self._roots.options_of(place)

@@ -84,6 +84,20 @@ async def test_a_root_that_does_not_answer_delays_no_other(tmp_path):
         tasks.cancel_scope.cancel()
 
 
+async def test_a_later_search_that_hangs_delays_no_page(tmp_path):
+    await write(tmp_path / "lake/flights", 1)
+    async with anyio.create_task_group() as tasks:
+        roots = Roots.of(str(tmp_path / "lake"))
+        lake = Lake(
+            roots, PageSettings(discover_s=0.001), tasks, views=ViewSettings(), memory=Memory(1 << 20), live=LiveJobs()
+        )
+        assert len(await lake.summaries(lambda _: True)) == 1
+        lake._discovery._backends[str(tmp_path / "lake")].folders = lambda _: anyio.sleep(3600)  # type: ignore[attr-defined]
+        with anyio.fail_after(20):
+            assert len(await lake.summaries(lambda _: True)) == 1
+        tasks.cancel_scope.cancel()
+
+
 class Hanging(Roots):
     """One of its roots does not answer."""
 
