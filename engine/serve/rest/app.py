@@ -1,6 +1,7 @@
 """The REST interface as an ASGI application: each operation with its checks, its tags and its errors."""
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
@@ -22,7 +23,7 @@ from tallymark.engine.serve.rest.actions import ACTIONS, Repeats
 from tallymark.engine.serve.rest.calls import BadRequest, Call, Operation
 from tallymark.engine.serve.rest.lake import Lake
 from tallymark.engine.serve.rest.lake_table import LakeTable
-from tallymark.engine.serve.rest.openapi import openapi_document
+from tallymark.engine.serve.rest.openapi import IDEMPOTENCY_KEY, openapi_document
 from tallymark.engine.serve.rest.operations import OPERATIONS, given
 from tallymark.engine.serve.rest.problems import problem_response, problem_text
 from tallymark.engine.serve.settings import PageSettings
@@ -136,8 +137,8 @@ class Rest:
         if token is None:
             raise NotAllowed("changes need a token")
         key = request.headers.get("idempotency-key")
-        if key is not None and not 1 <= len(key) <= 200:
-            raise BadRequest("Idempotency-Key has 1 to 200 characters")
+        if key is not None and not re.fullmatch(IDEMPOTENCY_KEY["schema"]["pattern"], key):
+            raise BadRequest("Idempotency-Key has 1 to 200 printable characters of ASCII, and no spaces")
         return await self._repeats.run(token.id, key, (request.url.path, call.body), lambda: operation.handler(call))
 
     async def _body(self, request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:

@@ -30,12 +30,12 @@ REFUSALS = (
 """Statuses of problem documents."""
 
 
-IDEMPOTENCY_KEY = {
+IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
     "description": "A request that is sent again with the same key gets the answer of the first one.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
 }
 
 

@@ -60,6 +60,7 @@ async def test_an_action_states_what_it_would_do_and_does_it_when_it_is_asked_to
         ({"dry_run": False, "instant": "20260101000000000"}, {}, 422),
         ({}, {"Content-Type": "text/plain"}, 400),
         ({}, {"Idempotency-Key": "x" * 201}, 400),
+        ({}, {"Idempotency-Key": "two words"}, 400),
         ({"instant": "1" * 70_000}, {}, 400),
     ],
 )
