@@ -30,12 +30,13 @@ REFUSALS = (
 """Statuses of problem documents."""
 
 
-IDEMPOTENCY_KEY: dict[str, Any] = {
+IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "A request that is sent again with the same key gets the answer of the first one.",
-    "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
+    "description": "1 to 200 printable characters. A request that is sent again with the same key gets the answer of "
+    "the first one.",
+    "schema": {"type": "string"},
 }
 
 

@@ -59,8 +59,8 @@ async def test_an_action_states_what_it_would_do_and_does_it_when_it_is_asked_to
         ({"instant": "x"}, {}, 400),
         ({"dry_run": False, "instant": "20260101000000000"}, {}, 422),
         ({}, {"Content-Type": "text/plain"}, 400),
-        ({}, {"Idempotency-Key": "x" * 201}, 400),
-        ({}, {"Idempotency-Key": "two words"}, 400),
+        ({}, {"Idempotency-Key": "x" * 201}, 422),
+        ({}, {"Idempotency-Key": "two words"}, 422),
         ({"instant": "1" * 70_000}, {}, 400),
     ],
 )
