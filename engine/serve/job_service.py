@@ -87,16 +87,14 @@ async def serve_jobs(
             port=settings.task_port,
             connection_count=settings.connection_count,
         )
-        tls = None
-        if settings.tls_cert is not None and settings.tls_key is not None:
-            tls = ServerTls(Path(settings.tls_cert), Path(settings.tls_key))
+        tls = tls_of(settings)
         server = JobServer(secret, tasks_settings, tables, tls=tls)
         routes = JobRoutes(
             roots,
             server.address,
             ending or anyio.Event(),
             rates=Rates(settings.requests_per_s, settings.request_burst),
-            tokens=None if settings.tokens is None else TokenFile(Path(settings.tokens)),
+            tokens=tokens_of(settings),
             advertised_host=settings.advertised_host,
         )
         try:
@@ -108,6 +106,18 @@ async def serve_jobs(
                 await serve_http(listeners, _DriverLimits(settings), routes, tls=tls, answers_one=True)
         finally:
             tables.close()
+
+
+def tls_of(settings: JobServiceSettings) -> ServerTls | None:
+    """Return the certificate that the settings name. Raises InvalidRequest for files that cannot be used."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    return ServerTls(Path(settings.tls_cert), Path(settings.tls_key))
+
+
+def tokens_of(settings: JobServiceSettings) -> TokenFile | None:
+    """Return the tokens that the settings name. Raises InvalidRequest for a file that cannot be used."""
+    return None if settings.tokens is None else TokenFile(Path(settings.tokens))
 
 
 async def _report(

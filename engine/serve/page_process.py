@@ -148,9 +148,7 @@ async def run_page(config: ServeConfig, started: Callable[[str], None]) -> None:
     )
     async with background_tasks() as tasks:
         host, port = await tasks.start(serve)
-        scheme = "http" if config.jobs.tls_cert is None else "https"
-        name = f"[{host}]" if ":" in host else host
-        started(f"{scheme}://{name}:{port}{config.page.base_path}")
+        started(f"{config.jobs.url(host, port)}{config.page.base_path}")
         lines = BufferedByteReceiveStream(_StandardInput())
         with suppress(anyio.IncompleteRead):
             while True:

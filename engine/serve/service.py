@@ -11,14 +11,12 @@ import anyio
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.rpc.tls import ServerTls
 from tallymark.engine.serve.config import ServeConfig
 from tallymark.engine.serve.hudi_service import serve_hudi
-from tallymark.engine.serve.job_service import serve_jobs
+from tallymark.engine.serve.job_service import serve_jobs, tls_of, tokens_of
 from tallymark.engine.serve.memory import Memory
 from tallymark.engine.serve.page_process import PageProcess
 from tallymark.engine.serve.secret_file import default_path, read_or_create
-from tallymark.engine.serve.tokens import TokenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +53,8 @@ async def serving(config: ServeConfig, page: PageProcess | None = None) -> Async
             report=None if page is None else page.report,
         )
         host, port = await tasks.start(jobs)
-        scheme = "http" if config.jobs.tls_cert is None else "https"
         address = None if page is None else await tasks.start(page.run)
-        yield Served(jobs=f"{scheme}://{host}:{port}", hudi=tuple(hudi), page=address, ending=ending)
+        yield Served(jobs=config.jobs.url(host, port), hudi=tuple(hudi), page=address, ending=ending)
 
 
 def check_files(config: ServeConfig) -> list[str]:
@@ -66,8 +63,8 @@ def check_files(config: ServeConfig) -> list[str]:
     jobs = config.jobs
     checks: tuple[Callable[[], object], ...] = (
         *(partial(config.roots.open, place) for place in config.roots.places),
-        lambda: jobs.tls_cert and jobs.tls_key and ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key)),
-        lambda: jobs.tokens and TokenFile(Path(jobs.tokens)),
+        partial(tls_of, jobs),
+        partial(tokens_of, jobs),
         lambda: config.secret and config.secret.exists() and read_or_create(config.secret),
         lambda: config.service.audit_log and _check_folder(Path(config.service.audit_log)),
     )

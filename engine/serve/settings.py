@@ -103,6 +103,11 @@ class JobServiceSettings:
         check_at_least(1024, "request_bytes", self.request_bytes)
         check_not_negative("drain_s", self.drain_s)
 
+    def url(self, host: str, port: int) -> str:
+        """Return the URL of a listener with this certificate."""
+        scheme = "http" if self.tls_cert is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiServiceSettings:

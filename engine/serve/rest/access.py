@@ -86,17 +86,12 @@ class Gate:
     """Checks the requests of one service."""
 
     def __init__(self, settings: PageSettings, tokens: TokenFile | None, secret: bytes) -> None:
-        self._settings = settings
         self._tokens = tokens
         self._sessions = Sessions(secret, settings.session_hours)
         self._rates = Rates(settings.requests_per_s, settings.request_burst)
         self._hosts = {settings.host.lower(), *(host.lower() for host in settings.hosts)}
         if is_loopback(settings.host):
             self._hosts |= {"localhost", "127.0.0.1", "::1"}
-
-    @property
-    def has_tokens(self) -> bool:
-        return self._tokens is not None
 
     def check_host(self, method: str, headers: Mapping[str, str]) -> None:
         """Raise WrongHost unless the request names a host of this service and, if it is a change by a browser, comes

@@ -95,9 +95,8 @@ class Lake:
             summary.read_at = float("-inf")
 
     async def summaries(self, may_read: Callable[[str], bool]) -> list[SummaryDocument]:
-        """Return a summary of each table, at most ``poll_s`` old. One that is not read after ``wait_s``, with
-        the search for tables, is as it was last, or states that it was not read. Sorted by
-        URL.
+        """Return a summary of each table, at most ``poll_s`` old, sorted by URL. One that is not read after ``wait_s``,
+        with the search for tables, is as it was last, or states that it was not read.
         """
         until = anyio.current_time() + self._settings.wait_s
         places = [place for place in await self._find() if may_read(place)]

@@ -115,9 +115,6 @@ def _query_parameters(kind: type[msgspec.Struct]) -> Iterable[dict[str, Any]]:
     texts = _attribute_docs(kind)
     for name, found in schema.get("properties", {}).items():
         found = dict(found)
-        if found.get("default", 0) is None:
-            del found["default"]
-            found = {**next(each for each in found.pop("anyOf") if each != {"type": "null"}), **found}
         text = texts.get(name) or found.pop("description", "")
         required = name in schema.get("required", ())
         yield {"name": name, "in": "query", "required": required, "description": text, "schema": found}

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
-from pathlib import Path
 
 import anyio
 from anyio.abc import TaskStatus
@@ -24,6 +23,7 @@ from tallymark.engine.errors import Overloaded
 from tallymark.engine.rpc.server import bound_address, closing, listen, raw_socket
 from tallymark.engine.rpc.tcp import tune
 from tallymark.engine.rpc.tls import ServerTls
+from tallymark.engine.serve.job_service import tls_of, tokens_of
 from tallymark.engine.serve.memory import DEFAULT_BYTES, Memory
 from tallymark.engine.serve.rest.access import Gate
 from tallymark.engine.serve.rest.actions import Repeats
@@ -114,15 +114,12 @@ async def serve_page(
     """
     settings, jobs = settings or PageSettings(), jobs or JobServiceSettings()
     check_page_address(settings, jobs)
-    tokens = None if jobs.tokens is None else TokenFile(Path(jobs.tokens))
-    tls = None
-    if jobs.tls_cert is not None and jobs.tls_key is not None:
-        tls = ServerTls(Path(jobs.tls_cert), Path(jobs.tls_key))
+    tls = tls_of(jobs)
     app = lake_app(
         roots,
         secret,
         settings,
-        tokens=tokens,
+        tokens=tokens_of(jobs),
         is_secure=tls is not None,
         views=views,
         memory=memory,
