@@ -60,7 +60,8 @@ class Rest:
         self.gate = gate
         self.settings = settings
         self._repeats = repeats
-        self._heavy = anyio.CapacityLimiter(HEAVY_COUNT)
+        self.heavy = anyio.CapacityLimiter(HEAVY_COUNT)
+        """For requests that may have much of a log in memory, of pages, too."""
 
     def routes(self) -> list[BaseRoute]:
         routes: list[BaseRoute] = [
@@ -130,7 +131,7 @@ class Rest:
 
     async def _run(self, request: Request, operation: Operation, call: Call) -> object:
         if operation.is_heavy:
-            async with self._heavy:
+            async with self.heavy:
                 return await operation.handler(call)
         if operation.role is None or operation.role <= Role.READ:
             return await operation.handler(call)

@@ -94,7 +94,10 @@ class PageRoutes:
 
     async def _table_page(self, table: LakeTable, request: Request, context: PageContext) -> str:
         start, end = (position_of(name, request.query_params.get(name, "")) for name in ("start", "end"))
-        diff = None if start is None or end is None else await table.diff(start, end)
+        diff = None
+        if start is not None and end is not None:
+            async with self._rest.heavy:
+                diff = await table.diff(start, end)
         status = await table.status()
         return self._pages.table(
             table.id,
@@ -130,7 +133,10 @@ class PageRoutes:
     async def _file(self, request: Request, access: Access) -> Response:
         table = await self._rest.opened(access, request.path_params["table"], Role.READ)
         path = request.query_params.get("path")
-        explained = await explain_document(table.fresh(), path) if path else None
+        explained = None
+        if path:
+            async with self._rest.heavy:
+                explained = await explain_document(table.fresh(), path)
         context = self._context(access, 0, table)
         return self._html(self._pages.file(table.id, table.url, explain=explained, context=context))
 

@@ -47,7 +47,7 @@ EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 EVENT_STREAM = "text/event-stream"
 
-stream_headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 PROTOCOLS = ("http/1.1",)
 
@@ -157,7 +157,7 @@ def _streams(rest: Rest, ending: anyio.Event) -> list[BaseRoute]:
         await rest.opened(rest.access(request), id_, Role.READ)
         after = position_of("after", request.headers.get("last-event-id") or request.query_params.get("after", ""))
         if request.method == "HEAD":
-            return Response(headers=stream_headers, media_type=EVENT_STREAM)
+            return Response(headers=STREAM_HEADERS, media_type=EVENT_STREAM)
 
         async def opened() -> LakeTable:
             return await rest.opened(rest.access(request, is_new=False), id_, Role.READ)
@@ -195,7 +195,7 @@ class _Stream(StreamingResponse):
     """Calls back when it has ended, in every case."""
 
     def __init__(self, events: AsyncIterator[bytes], ended: Callable[[], None]) -> None:
-        super().__init__(events, headers=stream_headers, media_type=EVENT_STREAM)
+        super().__init__(events, headers=STREAM_HEADERS, media_type=EVENT_STREAM)
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
