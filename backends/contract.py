@@ -124,7 +124,10 @@ class Backend(Protocol):
         ...
 
     async def delete(self, paths: Sequence[str]) -> None:
-        """Remove the objects; missing ones are ignored. On return all are removed, also after a crash."""
+        """Remove the objects; missing ones are ignored. On return all are removed, also after a crash.
+
+        The last one is removed after all others, or by the same request.
+        """
         ...
 
     def new_file(self, path: str, *, staging: str) -> NewFile:

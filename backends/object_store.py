@@ -95,7 +95,8 @@ class ObjectStoreBackend:
         async def delete(page: Sequence[str]) -> None:
             await self._retries.run(lambda: self._delete(page))
 
-        await concurrently(delete, pages, limit=DELETE_CONCURRENCY)
+        await concurrently(delete, pages[:-1], limit=DELETE_CONCURRENCY)
+        await concurrently(delete, pages[-1:], limit=1)
 
     async def _delete(self, page: Sequence[str]) -> None:
         """By one request; one that was done and whose answer was lost finds nothing the second time."""

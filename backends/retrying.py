@@ -116,7 +116,8 @@ class RetryingBackend:
 
     async def delete(self, paths: Sequence[str]) -> None:
         pages = [paths[first : first + PAGE_COUNT] for first in range(0, len(paths), PAGE_COUNT)]
-        await concurrently(self._delete_page, pages, limit=DELETE_CONCURRENCY)
+        await concurrently(self._delete_page, pages[:-1], limit=DELETE_CONCURRENCY)
+        await concurrently(self._delete_page, pages[-1:], limit=1)
 
     async def _delete_page(self, page: Sequence[str]) -> None:
         await self._retries.run(lambda: self._inner.delete(page), more_s=len(page) / DELETES_PER_S_MIN)

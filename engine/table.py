@@ -3,16 +3,17 @@
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Unpack
 
+import anyio.lowlevel
 import pyarrow as pa
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
-from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.errors import CorruptObject, InvalidRequest, TableReplaced, UnsupportedTable
 from tallymark.engine.inspection.as_of import AsOf, position_as_of
 from tallymark.engine.inspection.clean_dry_run import plan_clean, plan_rollback
 from tallymark.engine.inspection.explain import explain
@@ -26,7 +27,7 @@ from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.instants.finish import Progress
 from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.rollback import Ended
-from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.instants.table_handle import TableChanged, TableHandle, TableMemory
 from tallymark.engine.jobs.delete import delete_rows, purge_older
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.open_job import JobOptions, open_job
@@ -73,7 +74,9 @@ DELETE_CONCURRENCY = 4
 
 
 class Table:
-    """Made by ``open_table``. Has no connection and no cached state of storage: each call reads what it needs."""
+    """Made by ``open_table``. Has no connection. Each call reads what it needs; ``write`` remembers the log that
+    earlier ones have read, and checks that it is still that of the table.
+    """
 
     def __init__(
         self,
@@ -91,6 +94,8 @@ class Table:
         self._lease = lease
         self._views = views
         self._clock = clock
+        self._memory: tuple[object, TableMemory] | None = None
+        """What its jobs have read, and the event loop that this belongs to."""
         self._sizes: SizeIndex | None = None
         self._store_clock: StoreClock | None = None
 
@@ -165,16 +170,33 @@ class Table:
             service=service or SharedServiceSettings.of_environment(os.environ) or ServiceSettings(),
             sizing=sizing or _default_sizing(spec.request),
         )
-        handle = self._handle(lasts=True)
+        async with AsyncExitStack() as stack:
+            try:
+                job = await self._open(spec, options, stack)
+            except TableChanged:  # what this object has read of it is of no use any more
+                self._memory = None
+                job = await self._open(spec, options, stack)
+            yield job
+
+    async def _open(self, spec: TableSpec, options: JobOptions, stack: AsyncExitStack) -> WriteJob:
+        """Return a job that ends with the stack. Raises as ``write``, and TableChanged."""
+        handle = self._handle(lasts=True, memory=self._remembered())
+        stack.callback(handle.close)
         try:
             properties = await prepare_table(handle, spec)
             if (committed := await find_committed(handle, properties, spec.request)) is not None:
-                yield committed_job(handle, properties, spec.request, committed, options.tasks)
-                return
-            async with open_job(handle, properties, spec.request, options) as job:
-                yield job
-        finally:
-            handle.close()
+                return committed_job(handle, properties, spec.request, committed, options.tasks)
+            return await stack.enter_async_context(open_job(handle, properties, spec.request, options))
+        except (CorruptObject, TableReplaced, UnsupportedTable):
+            self._memory = None
+            raise
+
+    def _remembered(self) -> TableMemory:
+        """Return what jobs of this object have read, of a table that was not replaced since, in this event loop."""
+        loop = anyio.lowlevel.current_token()
+        if self._memory is None or self._memory[0] != loop or self._memory[1].log.is_replaced:
+            self._memory = loop, TableMemory(self._backend, self._commit, self._clock)
+        return self._memory[1]
 
     async def plan(
         self,
@@ -237,6 +259,7 @@ class Table:
         options: WriteOptions = {"where": where, "txn": txn, "only_partitions": only_partitions}
         async with self.write(mode="delete", tasks=tasks, **options) as job:
             result = job.committed or await delete_rows(job, self._backend, concurrency=concurrency)
+        result = job.committed or result
         return await self.purged(result) if purge else result
 
     async def purged(self, result: WriteResult) -> WriteResult:
@@ -477,9 +500,11 @@ class Table:
             retention=Retention(request.readers, request.retain_hours),
         )
 
-    def _handle(self, properties: TableProperties | None = None, *, lasts: bool = False) -> TableHandle:
+    def _handle(
+        self, properties: TableProperties | None = None, *, lasts: bool = False, memory: TableMemory | None = None
+    ) -> TableHandle:
         handle = TableHandle(
-            self._backend, self._commit, self._lease, self._clock, self._options, self._views, lasts=lasts
+            self._backend, self._commit, self._lease, self._clock, self._options, self._views, lasts, memory
         )
         if properties is not None:
             handle.log.identify(properties.id, properties.writer_features)

@@ -153,6 +153,17 @@ class Told(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finished(Event):
+    """A writer's block has ended, with a commit of which nothing is pending."""
+
+    writer: str
+    instant: str
+
+    def __str__(self) -> str:
+        return f"{self.writer} has finished {self.instant}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Event):
     """A reader saw the table as of a position that it was given."""
 

@@ -18,6 +18,7 @@ from tests.history import (
     Based,
     Began,
     Event,
+    Finished,
     GaveUp,
     History,
     Landed,
@@ -306,10 +307,10 @@ def writers_go_by_what_they_have_read(history: History, storage: Storage) -> Non
 
 
 def committed_is_visible(history: History, writers: Collection[str]) -> None:
-    """When these writers are told of a commit, readers of the Hudi format see it."""
+    """When the blocks of these writers end after a commit, readers of the Hudi format see it."""
     replay = Replay(history)
     for event in replay.events():
-        if isinstance(event, Told) and event.outcome == "committed" and event.writer in writers:
+        if isinstance(event, Finished) and event.writer in writers:
             visible = {timeline_instant(path) for path in replay.whole}
             _hold(event.instant in visible, "not projected yet", event, history)
 

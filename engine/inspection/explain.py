@@ -294,9 +294,8 @@ def _logged(path: str, history: History) -> Bookkeeping | None:
     if folder == LOG_FOLDER and name.isdigit() and history.start < int(name) <= history.head:
         position = int(name)
         entry = history.entry(position)
-        purpose = (
-            f"Entry {position} of the commit log, the {entry.kind} of instant {entry.instant}: the log is the table."
-        )
+        what = f"{entry.kind} of instant {', '.join(member.instant for member in entry.members)}"
+        purpose = f"Entry {position} of the commit log, the {what}: the log is the table."
         return Bookkeeping(purpose=purpose, position=position, lasting=_STAYS)
     if not path.startswith(f"{BODY_FOLDER}/"):
         return None

@@ -57,8 +57,10 @@ class Fencer:
         if self.backend.has_staging:
             await self.backend.delete(lost)
             return ()
-        if lost:  # before the first of them: a fence that is on no list would stay permanently
-            await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(lost))
+        if not lost:
+            return ()
+        # before the first of them: a fence that is on no list would stay permanently
+        await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(lost))
         fence = fence_bytes(self.schema)
         fenced: list[str] = []
 

@@ -68,16 +68,18 @@ def _expired_files(history: History, properties: TableProperties, position: int)
     """Return the files that the entry expires: with ``readers="directory"`` those that a commit replaced; with
     ``"table"`` only a clean expires files.
     """
-    entry = history.entry(position)
-    if entry.kind == "clean":
+    if history.entry(position).kind == "clean":
         return history.files_expired_by(position)
-    return entry.removed if properties.readers == "directory" else ()
+    if properties.readers == "table":
+        return ()
+    return tuple(file for member in history.members_at(position) for file in member.removed)
 
 
 async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collection[str] | None = None) -> None:
-    """Delete markers, seal and heartbeat, then the reservation.
+    """Delete markers, seal, heartbeat and the reservation.
 
-    While the reservation exists, another writer finds it and completes these steps.
+    While the reservation exists, another writer finds it and completes these steps. It is deleted by the same request
+    as the rest, as its last object: what remains if the store stops in the middle is deleted by the next clean.
 
     ``objects`` are all objects in the instant's folder, where the caller knows them; None: the folder is listed.
     Objects that arrive later, by a put of a refused task or of an abandoned request, are deleted by the next clean.
@@ -87,9 +89,8 @@ async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collec
     started = anyio.current_time()
     if objects is None:
         objects = [entry.path async for entry in backend.list(marker_folder(instant))]
-    await backend.delete([*sorted(objects), seal_path(instant), heartbeat_path(instant)])
+    await backend.delete([*sorted(objects), seal_path(instant), heartbeat_path(instant), f"{OPEN_FOLDER}/{instant}"])
     _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - started)
-    await backend.delete([f"{OPEN_FOLDER}/{instant}"])
 
 
 async def close_staging(backend: Backend, instant: str) -> None:

@@ -1,34 +1,90 @@
 """Projector of the commit log, which writes the missing Hudi timeline files in the log's order."""
 
+from collections.abc import Collection, Sequence
+
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import exists
 from tallymark.backends.errors import AlreadyExists
 from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
 
+BATCH_COUNT = 32
+"""Entries whose files are put at once, those of the newest one last: as many entries before the first that is complete
+may lack files of a projector that has died.
+"""
 
-async def project(handle: TableHandle, properties: TableProperties, position: int) -> None:
-    """Make every entry up to the position visible to readers of the Hudi format, none before an older one.
 
-    The bytes are a function of the entries, so any number of writers may do this concurrently.
+async def project(
+    handle: TableHandle, properties: TableProperties, position: int, *, own: Collection[str] = ()
+) -> None:
+    """Make every entry up to the position visible to readers of the Hudi format, and later ones that were read.
+
+    The bytes are a function of the entries, so any number of writers may do this concurrently. ``own`` are instants
+    that only this process can have projected yet.
     """
-    history = handle.log.history
-    handle.projected = max(handle.projected, history.base)  # a checkpoint is put after the projection of its position
-    commits = [(number, entry) for number, entry in history.after(handle.projected) if number <= position]
-    commits = [(number, entry) for number, entry in commits if entry.kind == "commit"]
-    first = len(commits)
-    while first and not await exists(handle.backend, completed_path(commits[first - 1][1])):
+    memory = handle.memory
+    async with memory.projecting:
+        history = handle.log.history
+        memory.projected = max(memory.projected, history.base)  # a checkpoint is put after the projection before it
+        if memory.projected >= position:
+            return
+        head, numbers = history.head, [number for number in history.commits if number > memory.projected]
+        commits = [(number, history.members_at(number)) for number in numbers]
+        first = await _first_missing(handle, commits, own)
+        if first == 0 and memory.projected == 0:
+            for file in floor_files(properties):
+                await put_projected(handle, file)
+        for start in range(first, len(commits), BATCH_COUNT):
+            await _put_batch(handle, properties, commits[start : start + BATCH_COUNT])
+        memory.projected = max(memory.projected, head)
+
+
+async def _first_missing(
+    handle: TableHandle, commits: Sequence[tuple[int, tuple[LogEntry, ...]]], own: Collection[str]
+) -> int:
+    """Return the index of the first of these entries that may not be projected whole."""
+    first = newest = len(commits)
+    while newest and any(member.instant in own for member in commits[newest - 1][1]):
+        newest -= 1
+    first = newest
+    while first and not await _is_complete(handle, commits[first - 1]):
         first -= 1
-    if first == 0 and handle.projected == 0:
-        for file in floor_files(properties):
-            await put_projected(handle, file)
-    for number, entry in commits[first:]:
-        files = projected_files(entry, properties, new_partitions=history.new_partitions(number))
-        *earlier, completed = files
-        await concurrently(lambda file: put_projected(handle, file), earlier, limit=handle.commit_settings.concurrency)
-        await put_projected(handle, completed)
-    handle.projected = max(handle.projected, position)
+    if first in (0, newest):
+        return first
+    present: dict[int, bool] = {}  # a projector that has died in the middle of a batch
+
+    async def look(index: int) -> None:
+        present[index] = await _is_complete(handle, commits[index])
+
+    window = range(max(0, first - BATCH_COUNT - 1), first)
+    await concurrently(look, window, limit=handle.commit_settings.concurrency)
+    oldest = next(index for index in window if present[index])  # those before it are archived
+    return next((index for index in window if index > oldest and not present[index]), first)
+
+
+async def _is_complete(handle: TableHandle, commit: tuple[int, tuple[LogEntry, ...]]) -> bool:
+    return await exists(handle.backend, completed_path(commit[1][-1]))
+
+
+async def _put_batch(
+    handle: TableHandle, properties: TableProperties, commits: Sequence[tuple[int, tuple[LogEntry, ...]]]
+) -> None:
+    """Put the files of these entries. The last one to be put completes the newest: where it is there, all are."""
+    history = handle.log.history
+    before: list[ProjectedFile] = []
+    completing: list[ProjectedFile] = []
+    for number, members in commits:
+        new_partitions = history.new_partitions(number)
+        for member in members:
+            new = [partition for partition, instant in new_partitions.items() if instant == member.instant]
+            *others, completed = projected_files(member, properties, new_partitions=new)
+            before += others
+            completing.append(completed)
+    *completing, last = completing
+    for files in (before, completing, [last]):
+        await concurrently(lambda file: put_projected(handle, file), files, limit=handle.commit_settings.concurrency)
 
 
 async def put_projected(handle: TableHandle, file: ProjectedFile) -> None:

@@ -4,13 +4,14 @@ from contextlib import suppress
 
 from tallymark.backends.concurrently import at_once
 from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.errors import RolledBack
 from tallymark.engine.instants.finish import drop_bookkeeping
-from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.instants.rollback import decide
+from tallymark.engine.instants.table_handle import TableChanged, TableHandle
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.settings import MarkerKind
-from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR, instant_time
-from tallymark.engine.timeline.lease import Lease, heartbeat_path
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -19,17 +20,24 @@ _TYPES = {"batched": BATCHED_TYPE, "direct": DIRECT_TYPE}
 
 
 async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKind) -> tuple[Reservation, Lease]:
-    """Reserve an instant later than every instant in the log; on return the log's history is as of then.
+    """Reserve an instant that the log has not passed; on return the log's history is as of then, or later."""
+    while True:
+        reservation, lease = await reserve_next(handle, operation=operation, marker_kind=marker_kind)
+        if await confirm(handle, reservation):
+            return reservation, lease
 
-    The lease runs from the one heartbeat that was put: a second one at once exceeds what GCS accepts for one object.
 
-    The heartbeat is put before the reservation, so that no process sees a reserved instant without a heartbeat; and the
-    reservation before the last read of the log, so that an instant that the log has passed is noticed. It is later than
-    those of the open instants that were listed: a heartbeat under one of them would keep a dead writer alive.
+async def reserve_next(handle: TableHandle, *, operation: str, marker_kind: MarkerKind) -> tuple[Reservation, Lease]:
+    """Reserve an instant later than those that the log has decided, which is read at the same time.
+
+    Nothing may be written under it before ``confirm``. The lease starts with the reservation, which is its first
+    heartbeat: a second put at once would cost a request.
+
+    Raises TableChanged, where the handle's memory is of another table, or of none.
     """
-    history = await handle.log.refresh()
-    handle.log.check_writable()
     newest = max((FLOOR, *handle.log.listed_open))
+    history = handle.log.history if handle.log.is_open else await handle.log.refresh()
+    handle.log.check_writable()
     while True:
         newest = max(newest, history.reached_instant)
         reservation = Reservation(
@@ -43,39 +51,59 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
         )
         newest = reservation.instant
         lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
-        await lease.begin()
-        is_mine = await is_taken(handle, reservation)
-        history = await _read_log(handle, reservation if is_mine else None)
-        if is_mine and history.reached_instant < reservation.instant:
+        lease.begin()
+        is_mine = False
+
+        async def put(reservation: Reservation = reservation) -> None:
+            nonlocal is_mine
+            is_mine = await is_taken(handle, reservation)
+
+        try:
+            await at_once(put, handle.log.refresh, handle.memory.check)
+        except TableChanged:
+            if is_mine:
+                await handle.backend.delete([reservation.path])
+            raise
+        history = handle.log.history
+        if is_mine and history.accepts(reservation.instant):
             return reservation, lease
         if is_mine:
             await _undo(handle, reservation)
-        elif (decided := history.decided(reservation.instant)) is not None and decided.kind != "rollback":
-            # Its writer may have deleted its own before this one arrived. One that another rolls back may still ack,
-            # and the other goes by its heartbeat.
-            await handle.backend.delete([heartbeat_path(reservation.instant)])
 
 
-async def _read_log(handle: TableHandle, reservation: Reservation | None) -> History:
-    """Read the log to its end and return its history; at the same time put the type of the reservation's markers."""
+async def confirm(handle: TableHandle, reservation: Reservation) -> bool:
+    """Read the log after the reservation was put, and put the type of its markers at the same time. Return False if
+    the log has passed the instant: then the reservation is deleted.
 
-    async def read() -> None:
-        await handle.log.refresh(verify=True)
+    Only then is it certain that no other writer has used the instant, and finished, before it was reserved: that
+    writer's entry was in the log before its reservation was deleted. And an instant that the history accepts is later
+    than what any archive treats as over.
+    """
 
     async def put_type() -> None:
-        if reservation is not None:
-            await handle.backend.put(_type_path(reservation.instant), _TYPES[reservation.marker_kind])
+        await handle.backend.put(_type_path(reservation.instant), _TYPES[reservation.marker_kind])
 
-    await at_once(read, put_type)
-    return handle.log.history
+    await at_once(handle.log.refresh, put_type)
+    if handle.log.history.accepts(reservation.instant):
+        return True
+    await _undo(handle, reservation)
+    return False
+
+
+def passed(instant: str) -> RolledBack:
+    return RolledBack(
+        f"instant {instant} was passed by the log while it was reserved: the clock of another writer is ahead of this "
+        "one's; write again"
+    )
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:
-    """Undo a reservation under which nothing was written, and which the log has passed: no other writer keeps it.
+    """Undo a reservation under which nothing was written.
 
-    The reservation is deleted first: without its heartbeat it would count as abandoned.
+    The log passes the instant first: a delete that arrives late then cannot remove another writer's reservation of it.
     """
-    await handle.backend.delete([reservation.path])
+    if not handle.log.history.has_passed(reservation.instant):
+        await decide(handle, reservation)
     await drop_bookkeeping(handle, reservation.instant, objects=[_type_path(reservation.instant)])
 
 

@@ -1,17 +1,50 @@
 """The parts that every job on a table shares: backend, log, clock, settings."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
+
+import anyio
 
 from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
+from tallymark.engine.errors import TallymarkError
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.timeline.log import CommitLog
-from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.open import open_store
 from tallymark.engine.views.view import View
+
+
+class TableChanged(TallymarkError):
+    """The properties of the table in storage are not those that were read. Nothing was changed."""
+
+
+class TableMemory:
+    """What was read of a table, for all jobs of one ``Table``. Belongs to one event loop."""
+
+    def __init__(self, backend: Backend, settings: CommitSettings, clock: Clock) -> None:
+        self.checkpoints = Checkpoints(backend)
+        self.log = CommitLog(backend, settings, start=self.checkpoints, clock=clock)
+        self.projected = 0
+        """Entries up to this position are known to be projected."""
+        self.projecting = anyio.Lock()
+        self.properties: tuple[TableProperties, bytes] | None = None
+        """Those of the table, and their bytes; None before a job has read them."""
+        self._backend = backend
+
+    async def check(self) -> None:
+        """Check that the table in storage is the one that was read. Raises TableChanged."""
+        if self.properties is None:
+            return
+        try:
+            data = await self._backend.get(PROPERTIES)
+        except NotFound:
+            data = b""
+        if data != self.properties[1]:
+            raise TableChanged(f"{self._backend.url}: {PROPERTIES} was replaced or removed since it was read")
 
 
 @dataclass(slots=True)
@@ -27,18 +60,24 @@ class TableHandle:
     view_settings: ViewSettings = field(default_factory=ViewSettings)
     lasts: bool = False
     """Whether it serves more than one query and is closed afterwards: only then its view may have local files."""
-    checkpoints: Checkpoints = field(init=False)
-    log: CommitLog = field(init=False)
-    projected: int = 0
-    """Entries up to this position are known to be projected."""
+    shared: InitVar[TableMemory | None] = None
+    """What to continue from; None: nothing was read yet."""
+    memory: TableMemory = field(init=False)
     _views: list[View] = field(init=False, default_factory=list)
     """The last one follows the log. A caller that had an answer of an earlier one continues to use that, until what it
     names may be deleted.
     """
 
-    def __post_init__(self) -> None:
-        self.checkpoints = Checkpoints(self.backend)
-        self.log = CommitLog(self.backend, self.commit_settings, start=self.checkpoints, clock=self.clock)
+    def __post_init__(self, shared: TableMemory | None) -> None:
+        self.memory = shared or TableMemory(self.backend, self.commit_settings, self.clock)
+
+    @property
+    def log(self) -> CommitLog:
+        return self.memory.log
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return self.memory.checkpoints
 
     def view(self, properties: TableProperties) -> View:
         """Return the table's view as of the log's head. No I/O but that of a local store."""

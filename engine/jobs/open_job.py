@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,17 +14,18 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import Sealed, ServiceUnavailable, TallymarkError
 from tallymark.engine.instants.finish import staging_folder
-from tallymark.engine.instants.reserve import reserve
+from tallymark.engine.instants.reserve import confirm, passed, reserve_next
 from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.lazy import Lazy
 from tallymark.engine.lookups.served_view import ServedView
 from tallymark.engine.maintenance.checkpoint import checkpoint_due
 from tallymark.engine.maintenance.expire import expire_due
-from tallymark.engine.maintenance.recovery import recover_listed
+from tallymark.engine.maintenance.recovery import recover_due, recover_listed
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.metrics.registry import PROCESS, JobMeter
 from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
@@ -41,7 +42,7 @@ from tallymark.engine.settings import (
 )
 from tallymark.engine.tasks.file_name import check_is_file_of
 from tallymark.engine.tasks.ticket import WriteTicket
-from tallymark.engine.timeline.lease import Lease, heartbeat_path
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 
@@ -77,7 +78,8 @@ async def open_job(
             try:
                 job = await _start(handle, properties, request, options, background, flushing, meter)
                 try:
-                    yield job
+                    with job.serving_threads(background):
+                        yield job
                 finally:
                     await _end(job, handle, properties)
             finally:
@@ -94,21 +96,33 @@ async def _start(
     meter: JobMeter,
 ) -> WriteJob:
     backend = handle.backend
-    reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
+    kind = options.markers.kind
+    reservation, lease = await reserve_next(handle, operation=request.mode, marker_kind=kind)
+    confirmed = Lazy(partial(confirm, handle, reservation))
     base_position = handle.log.history.head
     target = WriteTarget.of(request, properties)
     try:
         base = WriteBase.of(handle.view(properties), handle.log, request.base)
         background.start_soon(lease.keep)
         await handle.preload(properties)
+        if kind == "batched" and not backend.has_staging and not isinstance(options.service, SharedServiceSettings):
+            background.start_soon(_ahead, confirmed)  # beside the first markers, whose acks wait for it
+        elif not await confirmed.get():
+            raise passed(reservation.instant)
         await backend.open_staging(staging_folder(reservation.instant))
         if backend.has_staging:
             await lease.check_log()  # a rollback from before has closed what is open now
-        await recover_listed(handle, properties, own=heartbeat_path(reservation.instant))
+        await recover_listed(handle, properties, own=reservation.path)
         engine = await _start_engine(backend, options.markers, background, flushing)
+
+        async def check_open() -> None:
+            if not await confirmed.get():
+                raise passed(reservation.instant)
+            await lease.check_open()
+
         directory = engine.directory(
             reservation.instant,
-            check_open=lease.check_open,
+            check_open=check_open,
             check_path=partial(check_is_file_of, reservation.instant),
             is_new=True,
         )
@@ -134,6 +148,7 @@ async def _start(
         request=request,
         directory=directory,
         lease=lease,
+        confirmed=confirmed,
         meter=meter,
         ticket=WriteTicket(
             url=backend.url,
@@ -157,6 +172,12 @@ async def _start(
         ),
         sizing=options.sizing,
     )
+
+
+async def _ahead(confirmed: Lazy[bool]) -> None:
+    """Confirm the reservation before it is needed. After an error it is tried again when it is needed."""
+    with suppress(TallymarkError):
+        await confirmed.get()
 
 
 async def _start_engine(
@@ -241,6 +262,7 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
                 return  # the log there is another one, and so are its timeline and its checkpoints
             await _clean(handle, properties)
             await checkpoint_due(handle, properties)
+            await recover_due(handle, properties)
         except TallymarkError as error:
             _events.warning("instant.unfinished", instant=job.instant, reason=error)
     if scope.cancelled_caught:

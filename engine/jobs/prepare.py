@@ -31,36 +31,49 @@ async def read_properties(backend: Backend) -> TableProperties | None:
     Raises:
         UnsupportedTable: the root contains something else, or a table of a kind that this library does not write.
     """
-    data = await _read(backend)
+    found = await _read_stored(backend)
+    return None if found is None else found[0]
+
+
+async def _read_stored(backend: Backend) -> tuple[TableProperties, bytes] | None:
+    """Return the same, with the bytes that are stored."""
+    data, metadata_table = await _read(backend, PROPERTIES, f"{METADATA_TABLE}/{PROPERTIES}")
     if data is None:
         # Listings are read to their end: one that is left half way complains when it is collected.
         found = [entry.path async for entry in backend.list("") if not is_trial(entry.path)]
         if not found:
             return None
-        data = await _read(backend)  # another writer may have created the table since
+        [data] = await _read(backend, PROPERTIES)  # another writer may have created the table since
         if data is None:
             raise UnsupportedTable(
                 f"{backend.url} holds no table, and is not empty (there is {found[0]}, and no "
                 f"{PROPERTIES}); give an empty or new location, or restore that file from a copy"
             )
     properties = TableProperties.decode(data)
-    if await _read(backend, f"{METADATA_TABLE}/{PROPERTIES}") is not None:
+    if metadata_table is not None:
         raise UnsupportedTable(
             f"{backend.url} has a Hudi metadata table ({METADATA_TABLE}), which this library does not keep up to date; "
             "turn it off with the engine that made it and delete it first"
         )
-    return properties
+    return properties, data
 
 
-async def _read(backend: Backend, path: str = PROPERTIES) -> bytes | None:
-    try:
-        return await backend.get(path)
-    except NotFound:
-        return None
+async def _read(backend: Backend, *paths: str) -> list[bytes | None]:
+    """Return the objects, which are read at once; None for one that does not exist."""
+    found: dict[str, bytes] = {}
+
+    async def read(path: str) -> None:
+        with suppress(NotFound):
+            found[path] = await backend.get(path)
+
+    await concurrently(read, paths, limit=len(paths))
+    return [found.get(path) for path in paths]
 
 
 async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperties:
     """Return the properties of the table to write, which is created as specified if nothing is stored.
+
+    Those that the handle's memory has are not read again: they are checked while an instant is reserved.
 
     Raises:
         InvalidRequest: the table has other columns, types or partition columns, retains replaced files differently, or
@@ -69,7 +82,8 @@ async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperti
     """
     found = await find_table(handle, wanted)
     if found is None:
-        found = await _create(handle, wanted.beside(None))
+        handle.memory.properties = await _create(handle, wanted.beside(None))
+        found = handle.memory.properties[0]
         _check_fits(found, wanted.beside(found), wanted)  # another writer may have created it otherwise since
         handle.log.identify(found.id, found.writer_features)
     return found
@@ -83,7 +97,9 @@ async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties 
         InvalidRequest: as ``prepare_table``.
         UnsupportedTable: as ``read_properties``.
     """
-    found = await read_properties(handle.backend)
+    if handle.memory.properties is None:
+        handle.memory.properties = await _read_stored(handle.backend)
+    found = None if handle.memory.properties is None else handle.memory.properties[0]
     if found is not None:
         handle.log.identify(found.id, found.writer_features)
     mine = wanted.beside(found)
@@ -104,17 +120,17 @@ def _check_fits(found: TableProperties, mine: TableProperties, wanted: TableSpec
     _check_same(found, mine, may_lack=wanted.request.is_keyed and wanted.request.mode == "delete")
 
 
-async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperties:
+async def _create(handle: TableHandle, wanted: TableProperties) -> tuple[TableProperties, bytes]:
     trial = await check_exclusive(handle.backend)
     if not await _is_created(handle.backend, wanted, trial):
-        theirs = await read_properties(handle.backend)
+        theirs = await _read_stored(handle.backend)
         assert theirs is not None
         return theirs
     for file in floor_files(wanted):
         await put_projected(handle, file)
     partition_by = ",".join(wanted.partition_by) or None
     _events.info("table.created", url=handle.backend.url, partition_by=partition_by)
-    return wanted
+    return wanted, wanted.encode()
 
 
 async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> bool:

@@ -88,7 +88,8 @@ async def find_committed(handle: TableHandle, properties: TableProperties, reque
         return None
     position, entry = found
     _events.info("txn.committed", txn=request.txn, instant=entry.instant, position=position)
-    return WriteResult.of(position, entry, is_rerun=True, pending=await _finished(handle, properties, position))
+    pending = await _finished(handle, properties, position, entry.instant)
+    return WriteResult.of(position, entry, is_rerun=True, pending=pending)
 
 
 def committed_job(
@@ -126,9 +127,8 @@ def ticket_of(
     )
 
 
-async def _finished(handle: TableHandle, properties: TableProperties, position: int) -> str | None:
+async def _finished(handle: TableHandle, properties: TableProperties, position: int, instant: str) -> str | None:
     """Do the remaining steps of a commit. Return what is pending where they cannot be done now."""
-    instant = handle.log.history.entry(position).instant
     try:
         left = {entry.path.rpartition("/")[2] async for entry in handle.backend.list(OPEN_FOLDER)}
         if left:

@@ -50,7 +50,8 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
     position = history.txn_position(txn)
     if position is None:
         return None
-    entry = (await log.reach(position - 1)).entry(position)
+    history = await log.reach(position - 1)
+    entry = next(member for member in history.members_at(position) if member.txn == txn)
     if entry.request != request:
         raise InvalidRequest(
             f"txn={txn!r} was committed at position {position} (instant {entry.instant}) as {entry.request}, and this "
@@ -84,7 +85,7 @@ def check_not_committed(mine: LogEntry, history: History) -> None:
         _check_known(mine.txn, history)
     position = None if mine.txn is None else history.txn_position(mine.txn)
     if position is not None:
-        winner = history.instant_at(position)
+        winner = history.instants_at(position)[0]
         raise ConflictError(
             f"txn={mine.txn!r} was committed at position {position} by instant {winner}, and instant "
             f"{mine.instant} is of the same txn",

@@ -1,19 +1,22 @@
 """One write on a table, from its instant to its commit."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
 import anyio
+from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError
 from tallymark.engine.instants.fencing import Fencer
-from tallymark.engine.instants.finish import finish
+from tallymark.engine.instants.finish import close_staging, drop_bookkeeping, finish
 from tallymark.engine.instants.marked import Marked, directly_marked, marked_in_storage
 from tallymark.engine.instants.project import project
+from tallymark.engine.instants.reserve import passed
 from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
@@ -29,9 +32,11 @@ from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.selected import SelectedChanges
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import check_not_committed, committed_write, declared
-from tallymark.engine.markers.direct_flag import flag_path, is_flagged
+from tallymark.engine.lazy import Lazy
+from tallymark.engine.markers.direct_flag import close_direct, flag_path, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.metrics.registry import JobMeter
+from tallymark.engine.rpc.in_process import serving
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile
@@ -65,6 +70,7 @@ class WriteJob:
         request: WriteRequest,
         directory: MarkerDirectory,
         lease: Lease,
+        confirmed: Lazy[bool],
         meter: JobMeter,
         ticket: WriteTicket,
         sizing: SizingSettings,
@@ -77,6 +83,7 @@ class WriteJob:
         self._target = WriteTarget.of(request, properties)
         self._directory = directory
         self._lease = lease
+        self._confirmed = confirmed
         self._meter = meter
         self._ticket = ticket
         self._sizing = JobSizing(
@@ -128,6 +135,12 @@ class WriteJob:
         """Markers that the job's service has acked so far; None where it is not in this process."""
         return self._directory.durable_count if self._is_served_here else None
 
+    def serving_threads(self, tasks: TaskGroup) -> AbstractContextManager[None]:
+        """Serve markers to tasks in threads of this process during the block, without a connection."""
+        if not self._is_served_here or self._ticket.service is None:
+            return nullcontext()
+        return serving(self._ticket.service, tasks, self._directory)
+
     async def look_up(self, keys: Iterable[KeyReport] = ()) -> tuple[Lookup, ...]:
         """Return the lookups by which ``locate_task`` finds the rows of the table to change; none where it has none.
 
@@ -166,8 +179,9 @@ class WriteJob:
         return await self._sizing.plan(profile)
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
-        """Make exactly the reported files part of the table. On return ``tallymark.read`` sees them, and readers of the
-        Hudi format too unless the result has ``pending``: then the next write or clean projects the commit.
+        """Make exactly the reported files part of the table. On return ``tallymark.read`` sees them; when the block has
+        ended, readers of the Hudi format too, unless ``committed`` has ``pending`` by then: then the next write or
+        clean projects the commit.
 
         ``reports`` are those of the winning attempt of each task, one per task. All other files that the job's tasks
         have written, or may yet write, are fenced first. A commit that failed may be called again with the same
@@ -187,6 +201,8 @@ class WriteJob:
             return self._committed
         if self._is_decided or self._has_ended:
             raise self._too_late()
+        if not await self._confirmed.get():
+            raise passed(self.instant)
         started = anyio.current_time()
         winners = check_reports(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
@@ -219,7 +235,7 @@ class WriteJob:
             marker_wait_s=sum(report.marker_wait_s for report in winners),
             seconds=anyio.current_time() - started,
         )
-        self._committed = WriteResult.of(position, entry, pending=await self._project(position))
+        self._committed = WriteResult.of(position, entry)
         return self._committed
 
     async def reference_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
@@ -241,6 +257,14 @@ class WriteJob:
         self._directory.seal()
         await self._lease.give_up()
         await self._directory.drained()  # a segment that lands after the others were deleted would stay
+        if not await self._confirmed.get():
+            await drop_bookkeeping(self._handle, self.instant)  # no marker was acked
+            self._is_rolled_back = True
+            self._meter.rolled_back()
+            return
+        if self._is_decided and self._committed is not None and not self._committed.is_rerun:
+            pending = await self._project(self._committed.position)
+            self._committed = replace(self._committed, pending=pending)
         if self._is_decided:
             await finish(self._handle, self._properties, self._reservation, objects=self._objects())
         else:
@@ -266,13 +290,19 @@ class WriteJob:
     async def _seal(self) -> Marked:
         """Stop all acks, of the service and of tasks with direct markers; return what was marked."""
         self._directory.seal()
-        await self._fencer().close()
         backend = self._handle.backend
+        if self._is_served_here:
+            if backend.has_staging:
+                await close_staging(backend, self.instant)
+                self._has_direct = await is_flagged(backend, self.instant)
+            else:
+                self._has_direct = not await close_direct(backend, self.instant)
+        if self._has_direct:
+            await self._fencer().close()
         if self._reservation.marker_kind == "direct":
             return Marked(batched=frozenset(), direct=await directly_marked(backend, self.instant))
         if not self._is_served_here:
             return await marked_in_storage(self._handle, self._reservation, is_outside=True)
-        self._has_direct = await is_flagged(backend, self.instant)
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
         acked = await self._directory.paths()
         return Marked(batched=acked - direct, direct=direct, segments=self._directory.segment_count)
@@ -343,7 +373,12 @@ class WriteJob:
             entry = self._entry
             assert entry is not None, "it was prepared"
             try:
-                return await self._handle.log.win(entry, check=partial(self._check, entry)), entry
+                position = await self._handle.log.win(
+                    entry,
+                    check=partial(self._check, entry),
+                    is_protected=lambda: self._lease.is_fresh,
+                    joins=self._changes is None,
+                )
             except LateFilesError as late:
                 await self._look_up_late(late)
             except ConflictError as error:
@@ -354,6 +389,8 @@ class WriteJob:
             except CommitUnknown as error:
                 _events.warning("instant.unclear", instant=self.instant, reason=error)
                 raise
+            else:
+                return position, entry
 
     async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
         """Rewrite the lost fills, or raise the conflict if there are none: an append never fails because of a small
@@ -393,7 +430,7 @@ class WriteJob:
 
     async def _project(self, position: int) -> str | None:
         try:
-            await project(self._handle, self._properties, position)
+            await project(self._handle, self._properties, position, own=[self.instant])
         except BackendError as error:
             _events.warning("projection.postponed", instant=self.instant, reason=error)
             return f"readers of the Hudi format do not see it yet ({error}); the next write or clean lets them"

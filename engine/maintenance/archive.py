@@ -49,11 +49,11 @@ async def find_bounds(handle: TableHandle, properties: TableProperties, *, up_to
     want, and up to that position in any case, unless something needs the entries.
 
     The log is read to its end after the open instants were listed: an instant that was open before, and is not listed
-    any more, is in the history. One that was reserved later is later than every instant up to the head before.
+    any more, is in the history. One that was reserved later is later than the instant that was settled before.
 
     A table of format 1 is not archived: its entries are not linked.
     """
-    known = handle.log.history.head
+    known, settled = handle.log.history.head, handle.log.history.settled_instant
     open_ = await open_reservations(handle)
     history, manifest = await handle.log.refresh(), handle.checkpoints.manifest
     if not history.table:
@@ -73,11 +73,11 @@ async def find_bounds(handle: TableHandle, properties: TableProperties, *, up_to
     start = max(history.start, min(limit, written_before, wanted))
     instants = [reservation.instant for reservation in open_]
     newest = [position for position in history.commits if position <= known][-settings.timeline_commit_count :]
-    kept = [history.instant_at(position) for position in newest] if newest else [FLOOR]
+    kept = [instant for position in newest for instant in history.instants_at(position)] or [FLOOR]
     return ArchiveBounds(
         start=start,
-        floor=_floor(history, start, instants),
-        timeline_floor=_floor(history, limit, [*instants, *kept]),
+        floor=_floor(history, start, [*instants, settled]),
+        timeline_floor=_floor(history, limit, [*instants, *kept, settled]),
         checkpoints=frozenset(reservation.base for reservation in open_),
     )
 

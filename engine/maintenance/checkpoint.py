@@ -70,7 +70,7 @@ async def archive_up_to(handle: TableHandle, properties: TableProperties, positi
 async def _write(handle: TableHandle, properties: TableProperties, up_to: int = 0) -> Checkpointed | None:
     """Write a checkpoint after projecting all entries that it covers: a reader that starts from it assumes that."""
     bounds = await find_bounds(handle, properties, up_to=up_to)
-    while handle.projected < handle.log.history.head:
+    while handle.memory.projected < handle.log.history.head:
         await project(handle, properties, handle.log.history.head)
     history, view = handle.log.history, handle.view(properties)
     base = history.as_base(bounds.start, bounds.floor)

@@ -6,23 +6,19 @@ from functools import partial
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.fencing import FENCE_FOLDER, read_fences
-from tallymark.engine.instants.finish import Progress, drop_bookkeeping
+from tallymark.engine.instants.finish import Progress
 from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.expire import CleanScan, Due, expire, find_due
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
-from tallymark.engine.maintenance.recovery import clock_probe, end_unreserved, recover_others
+from tallymark.engine.maintenance.recovery import clock_probe, recover_others
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
-from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, put_for
-
-MARKER_FOLDERS = ".hoodie/.temp"
-"""Parent of the folders that ``marker_folder`` returns."""
 
 NOTHING = CleanScan(entries=0, partitions=0)
 
@@ -91,7 +87,6 @@ async def clean(
     """
     ended = await end_abandoned(handle, properties)
     expired = None if retain_hours is None else await _expire(handle, properties, retain_hours, progress)
-    await _drop_late(handle, properties)
     swept = await sweep_fences(handle, now=partial(store_time, handle))
     await _drop_bodies(handle)
     await drop_strays(handle)
@@ -156,29 +151,6 @@ async def old_fence_lists(handle: TableHandle, *, now: Callable[[], Awaitable[fl
     return [path for path, at in old.items() if put.at(at.position) <= latest and at.instant not in is_open]
 
 
-async def _drop_late(handle: TableHandle, properties: TableProperties) -> None:
-    """Delete markers and seals whose put arrived after their instant had been dropped.
-
-    An instant that the log does not contain may be one that its writer is about to reserve. Objects of it that are
-    older than a lease are dropped as by ``end_unreserved``.
-    """
-    late: dict[str, float] = {}
-    for folder in (MARKER_FOLDERS, SEAL_FOLDER):
-        async for entry in handle.backend.list(folder):
-            instant = _below(folder, entry.path)
-            late[instant] = max(entry.modified, late.get(instant, entry.modified))
-    for reservation in await open_reservations(handle):
-        late.pop(reservation.instant, None)
-    undecided = {instant for instant in late if handle.log.history.decided(instant) is None}
-    for instant in sorted(late.keys() - undecided):
-        await drop_bookkeeping(handle, instant)
-    if undecided:
-        now = await store_time(handle)
-        for instant in sorted(undecided):
-            if now - late[instant] > handle.lease_settings.expiry_s:
-                await end_unreserved(handle, properties, instant)
-
-
 async def _drop_bodies(handle: TableHandle) -> None:
     """Delete the bodies of entries that are not in the log and never will be, since it has decided their instant
     otherwise.
@@ -197,7 +169,7 @@ async def _drop_bodies(handle: TableHandle) -> None:
             continue  # the body of an archived entry is deleted after the entry, by ``archive``
         if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
             # One of an older commit is treated as its own. That of a rollback may be, too: its entry decides.
-            known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
+            known = (await handle.log.reach(decided.position - 1)).entry_of(decided).nonce
             await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
 
 

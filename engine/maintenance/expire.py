@@ -86,7 +86,7 @@ def _may_be_due(handle: TableHandle, after_s: float) -> bool:
     replacing = history.replacing(range(history.horizon + 1, history.head + 1))
     if not replacing:
         return False
-    age_s = (handle.clock.now() - parse_instant(history.instant_at(replacing[0]))).total_seconds()
+    age_s = (handle.clock.now() - parse_instant(history.instants_at(replacing[0])[0])).total_seconds()
     return age_s < 0 or age_s >= after_s
 
 

@@ -18,13 +18,17 @@ from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, Reservation
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 
 _events = EventLog(__name__)
 
 STAMP_S = 1.0
 """By how much an age may seem longer than it is: S3 stamps whole seconds."""
+
+MARKER_FOLDERS = ".hoodie/.temp"
+"""Parent of the folders that ``marker_folder`` returns."""
 
 PROBE = "probe-"
 """Prefix of the name of a heartbeat that belongs to no instant."""
@@ -33,31 +37,43 @@ PROBE = "probe-"
 async def recover_others(handle: TableHandle, properties: TableProperties, *, own: str) -> list[Ended]:
     """Write missing projections, and end every instant whose writer is dead.
 
-    ``own`` is the path of a heartbeat that this process has just put: the age of other heartbeats is measured from it,
-    by the store's clock alone.
+    ``own`` is the path of a heartbeat or reservation that this process has just put: the age of others is measured from
+    it, by the store's clock alone.
     """
-    # before the heartbeats: a reserved writer has put its heartbeat before
     reservations = await open_reservations(handle)
-    ages = await heartbeat_ages(handle, own)
+    now, ages = await read_ages(handle, own)
     history = await handle.log.refresh()
     await project(handle, properties, history.head)
     here = WriterIdentity.here()
     ended = []
     for reservation in reservations:
-        if heartbeat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
+        if reservation.path != own and is_dead(reservation, ages, seen_from=here):
             age = ages.get(reservation.instant)
             _events.info("instant.abandoned", instant=reservation.instant, beat_age_s=age)
             ended.append(await end_instant(handle, properties, reservation))
-    await _drop_unreserved(handle, properties, ages, {reservation.instant for reservation in reservations})
+    await drop_late(handle, properties, now=now)
     return ended
 
 
 async def recover_listed(handle: TableHandle, properties: TableProperties, *, own: str) -> None:
     """Do the same where the listing by which the log was opened has shown open instants; otherwise list nothing."""
     if handle.log.listed_open:
+        handle.log.listed_open = frozenset()
         await recover_others(handle, properties, own=own)
-    else:
-        await project(handle, properties, handle.log.history.head)
+
+
+async def recover_due(handle: TableHandle, properties: TableProperties) -> None:
+    """Do the same where open instants were last listed more than a lease ago: a writer may have died since."""
+    now = anyio.current_time()
+    if now - handle.log.listed_at < handle.lease_settings.expiry_s:
+        return
+    handle.log.listed_at = now
+    if await open_reservations(handle):
+        own = await clock_probe(handle)
+        try:
+            await recover_others(handle, properties, own=own)
+        finally:
+            await handle.backend.delete([own])
 
 
 def is_dead(reservation: Reservation, ages: Mapping[str, float], *, seen_from: WriterIdentity) -> bool:
@@ -105,32 +121,52 @@ async def clock_probe(handle: TableHandle) -> str:
 
 async def heartbeat_ages(handle: TableHandle, own: str) -> dict[str, float]:
     """Return the seconds since the last heartbeat of each instant, measured from the caller's own fresh one."""
-    heartbeats = await _heartbeats(handle)
-    now = _now(heartbeats, own)
-    return {path.rpartition("/")[2]: now - modified for path, modified in heartbeats.items() if path != own}
+    return (await read_ages(handle, own))[1]
 
 
-async def _heartbeats(handle: TableHandle) -> dict[str, float]:
-    return {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
+async def read_ages(handle: TableHandle, own: str) -> tuple[float, dict[str, float]]:
+    """Return the store's time, and the same ages."""
+    heartbeats = await read_heartbeats(handle)
+    now = heartbeats.pop(own.rpartition("/")[2], max(heartbeats.values(), default=0.0))
+    return now, {instant: now - modified for instant, modified in heartbeats.items()}
 
 
-def _now(heartbeats: dict[str, float], own: str) -> float:
-    return heartbeats.get(own, max(heartbeats.values(), default=0.0))
+async def read_heartbeats(handle: TableHandle) -> dict[str, float]:
+    """Return when each instant had its last heartbeat, by the store's clock. Its reservation is the first one."""
+    found: dict[str, float] = {}
+    for folder in (OPEN_FOLDER, HEARTBEAT_FOLDER):
+        async for entry in handle.backend.list(folder):
+            instant = entry.path.rpartition("/")[2]
+            found[instant] = max(entry.modified, found.get(instant, entry.modified))
+    return found
 
 
-async def _drop_unreserved(
-    handle: TableHandle, properties: TableProperties, ages: dict[str, float], reserved: set[str]
-) -> None:
-    """Delete the heartbeat of a writer that died before it had an instant. It has no data."""
-    for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
-        if name.startswith(PROBE):
-            await handle.backend.delete([heartbeat_path(name)])
-        else:
-            await end_unreserved(handle, properties, name)
+async def drop_late(handle: TableHandle, properties: TableProperties, *, now: float) -> None:
+    """Delete markers, seals and heartbeats that arrived after their instant had been dropped, and clock probes of dead
+    processes. ``now`` is the store's time.
+
+    An instant that the log has not decided has lost its reservation: then they may be a living writer's for a lease.
+    """
+    late: dict[str, float] = {}
+    for folder in (MARKER_FOLDERS, SEAL_FOLDER, HEARTBEAT_FOLDER):
+        async for entry in handle.backend.list(folder):
+            instant = entry.path.removeprefix(f"{folder}/").partition("/")[0]
+            late[instant] = max(entry.modified, late.get(instant, entry.modified))
+    if not late:
+        return
+    for reservation in await open_reservations(handle):
+        late.pop(reservation.instant, None)
+    for instant, modified in sorted(late.items()):
+        is_old = now - modified > handle.lease_settings.expiry_s
+        if instant.startswith(PROBE):
+            if is_old:
+                await handle.backend.delete([heartbeat_path(instant)])
+        elif is_old or handle.log.history.decided(instant) is not None:
+            await end_unreserved(handle, properties, instant)
 
 
 async def end_unreserved(handle: TableHandle, properties: TableProperties, instant: str) -> None:
-    """Drop what is stored under an instant that no writer has reserved, and whose writer counts as dead.
+    """Drop what is stored under an instant that is not reserved, and whose writer counts as dead.
 
     A writer has its reservation before its first marker. Where there are markers, the reservation was lost, and the
     instant is rolled back.
@@ -157,9 +193,8 @@ async def end_unreserved(handle: TableHandle, properties: TableProperties, insta
 
 
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:
-    """Return False if it is not an instant, or if a writer that reserves it now is sure to find that the log has passed
-    it.
-    """
+    """Return False if it is not an instant, or if no writer uses it that reserves it from now on."""
     with suppress(CorruptObject):
-        return parse_instant(instant) > parse_instant(handle.log.history.reached_instant)
+        parse_instant(instant)
+        return not handle.log.history.has_passed(instant)
     return False

@@ -7,7 +7,7 @@ import anyio
 
 from tallymark.backends.errors import NotPermitted
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import clock_probe
+from tallymark.engine.maintenance.recovery import clock_probe, read_heartbeats
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
 CLOCK_S = 60.0
@@ -48,8 +48,8 @@ class StoreClock:
         if time is None:
             return None
         time += now - read_at
-        heartbeats = [(entry.path, entry.modified) async for entry in self._handle.backend.list(HEARTBEAT_FOLDER)]
-        return {path.rpartition("/")[2]: max(0.0, time - modified) for path, modified in heartbeats}
+        heartbeats = await read_heartbeats(self._handle)
+        return {instant: max(0.0, time - modified) for instant, modified in heartbeats.items()}
 
     async def _store_time(self) -> float | None:
         try:

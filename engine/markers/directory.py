@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 import anyio
 import anyio.lowlevel
 
+from tallymark.backends.concurrently import at_once
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
@@ -86,8 +87,8 @@ class MarkerDirectory:
         ``check_path`` raises InvalidRequest for a path that is not a data file of the instant: its end deletes what is
         marked.
 
-        ``is_new``: the caller has just reserved the instant and announced how its markers are kept. No server has
-        served it before, so nothing is listed.
+        ``is_new``: the caller has just reserved the instant and announces how its markers are kept. No other server
+        ever serves it, so nothing is listed.
 
         ``is_plain``: Hudi itself may read the segments, so they lack what it would refuse (``segment``).
 
@@ -103,6 +104,7 @@ class MarkerDirectory:
         self._is_plain = is_plain
         self._loaded = Lazy(self._load)
         self._started = Lazy(self._start)
+        self._claimed = Lazy(self._claim)
         self._numbers = SegmentNumbers(backend, self._folder, settings, checks_claim=checks_claim)
         self._durable: set[str] = set()
         """As lines of segments: ``name``."""
@@ -242,7 +244,13 @@ class MarkerDirectory:
         else:
             path = await self._numbers.next()
             data = encode_segment(batch.lines, is_plain=self._is_plain)
-            sent = await flush(self._backend, path, data, self._settings, self.counts, self.hedge, self.pace)
+            sent = 0
+
+            async def put() -> None:
+                nonlocal sent
+                sent = await flush(self._backend, path, data, self._settings, self.counts, self.hedge, self.pace)
+
+            await (put() if self._claimed.is_loaded else at_once(put, self._claimed.get))
             if sent > 1:
                 self._numbers.unclear(path)
             _events.debug("batch.flushed", path=path, markers=len(batch.lines), bytes=len(data), puts=sent)
@@ -384,17 +392,23 @@ class MarkerDirectory:
         """Load the durable markers; for batched markers, announce segments and claim an incarnation.
 
         A job has announced them when it started. A second put would cost a request, and GCS accepts one put per object
-        and second.
+        and second. Its server is the only one, and claims the first incarnation beside its first segment: the claim
+        shows that there was a segment.
         """
         loaded = await self._loaded.get()
         if self._settings.kind == "batched":
             if not loaded.is_announced:
                 path = f"{self._folder}/{TYPE_FILE}"
                 await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
-            await self._numbers.claim(loaded.next_incarnation)
+            if self._is_new:
+                return
+            await self._claimed.get()
             self.pace.expected(self._numbers.claim_put_s)
             for path, size in sorted(loaded.segments.items(), key=lambda found: (len(found[0]), found[0])):
                 self.merge.found(path, size)
+
+    async def _claim(self) -> None:
+        await self._numbers.claim((await self._loaded.get()).next_incarnation)
 
     def __repr__(self) -> str:
         moving = f"{self.queue.waiting} waiting, {self.queue.inflight} inflight"

@@ -30,7 +30,7 @@ of its puts without an answer, that many fail once in a hundred million.
 
 
 class SegmentNumbers:
-    """Numbers of one server; usable after ``claim``."""
+    """Numbers of one server; usable after ``claim``, or at once by the only server that an instant has."""
 
     def __init__(self, backend: Backend, folder: str, settings: MarkerSettings, *, checks_claim: bool = False) -> None:
         """``checks_claim``: acks rely on ``are_held``."""
@@ -41,7 +41,7 @@ class SegmentNumbers:
         """The incarnation after the last one that this server has tried."""
         self._folder = folder
         self._settings = settings
-        self._incarnation = 0
+        self._incarnation = FIRST_INCARNATION
         self._sequence = 0
         self._claiming = anyio.Lock()
         self._claim: tuple[str, bytes] | None = None
@@ -71,7 +71,8 @@ class SegmentNumbers:
             won, is_clear = await self._is_won(path)
             if won is not None and (is_clear or not self._checks_claim):
                 self._claim = self._claim or won
-                self._incarnation, self._sequence = incarnation, 0
+                if incarnation != self._incarnation:
+                    self._incarnation, self._sequence = incarnation, 0
                 return
             incarnation += 1
             unclear += not is_clear

@@ -20,6 +20,7 @@ from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.in_process import markers_here
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.log import is_archived
@@ -211,6 +212,9 @@ def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskM
     if ticket.service is None:
         direct = DirectMarkers(loop.start_soon, backend, ticket)
         return TaskMarkers(direct, direct)
+    here = markers_here(ticket.service)
+    if here is not None:
+        return TaskMarkers(here, DirectMarkers(loop.start_soon, backend, ticket))
     client = service_client(ticket, ticket.service)
     direct = DirectMarkers(loop.start_soon, backend, ticket, flag=client.flag)
     return TaskMarkers(_with_fallback(client, direct, ticket) if ticket.settings.fallback else client, direct)

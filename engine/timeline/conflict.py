@@ -20,6 +20,8 @@ def check_conflicts(
         ConflictError: names the partition and the instant of the entry that was first.
     """
     removed = {file.path: file.partition for file in (*mine.removed, *read)}
+    if mine.is_plain_append:
+        return
     for position, theirs in since_base:
         if theirs.kind != "commit":
             continue

@@ -28,14 +28,18 @@ FORMAT = 1
 CHANGES = "changes"
 """Feature of readers and writers: entries with the operations ``upsert`` and ``delete``, and files with key ranges."""
 
-READER_FEATURES: frozenset[str] = frozenset([CHANGES])
+GROUPS = "groups"
+"""Feature of readers: entries of kind ``group``, which decide several instants."""
+
+READER_FEATURES: frozenset[str] = frozenset([CHANGES, GROUPS])
 WRITER_FEATURES: frozenset[str] = frozenset([CHANGES])
 """Features that this release knows: of a table that it reads, and of one that it writes."""
 
 _MAGIC = b"TMLE"
 
-EntryKind = Literal["commit", "rollback", "clean"]
-Operation = Literal["append", "overwrite", "upsert", "delete", "rollback", "clean"]
+InstantKind = Literal["commit", "rollback", "clean"]
+EntryKind = Literal[InstantKind, "group"]
+Operation = Literal["append", "overwrite", "upsert", "delete", "rollback", "clean", "group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,11 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """What one instant did to the table. The instant's first entry counts; later ones are void."""
+    """What one instant did to the table. The instant's first entry counts; later ones are void.
+
+    An entry of kind ``group`` has the commits of several instants as its members, each of which counts or is void by
+    itself; all that count are at its position.
+    """
 
     kind: EntryKind
     instant: str
@@ -149,8 +157,36 @@ class LogEntry:
     """Features that a reader of the log needs to know from this entry on."""
     writer_features: tuple[str, ...] = ()
     """Features that a writer needs to know from this entry on."""
+    group: tuple["LogEntry", ...] = ()
+    """The members of a group, in the order in which they were checked for conflicts. Its other fields are of no
+    instant: ``instant`` is that of the first member, ``added`` and ``removed`` are empty when it is decoded.
+    """
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
     """Fields of a newer release."""
+
+    @classmethod
+    def group_of(cls, members: Sequence["LogEntry"], *, nonce: str) -> "LogEntry":
+        """Return the entry that decides these commits together."""
+        return cls(
+            kind="group",
+            instant=members[0].instant,
+            nonce=nonce,
+            base=min(member.base for member in members),
+            operation="group",
+            group=tuple(members),
+            reader_features=(GROUPS, *sorted({name for member in members for name in member.reader_features})),
+            writer_features=tuple(sorted({name for member in members for name in member.writer_features})),
+        )
+
+    @property
+    def members(self) -> tuple["LogEntry", ...]:
+        """The decisions of the entry: those of a group, or the entry itself."""
+        return self.group if self.kind == "group" else (self,)
+
+    @property
+    def is_plain_append(self) -> bool:
+        """Whether the commit replaces nothing, and so conflicts with no other."""
+        return self.operation == "append" and not self.removed
 
     @property
     def filled(self) -> tuple[DataFile, ...]:
@@ -168,28 +204,29 @@ class LogEntry:
 
 
 def encode_entry(entry: LogEntry) -> bytes:
+    group = {"group": [_fields(member) for member in entry.group]} if entry.kind == "group" else {}
+    return _packed({"format": FORMAT, **_link(entry), **_fields(entry), **group})
+
+
+def _fields(entry: LogEntry) -> dict[str, object]:
     scope = entry.scope
-    return _packed(
-        {
-            "format": FORMAT,
-            **_link(entry),
-            "kind": entry.kind,
-            "instant": entry.instant,
-            "nonce": entry.nonce,
-            "base": entry.base,
-            "operation": entry.operation,
-            "scope": None if scope is None else scope.fields(),
-            "added": [file.fields() for file in entry.added],
-            "removed": [replace(file, bounds=()).fields() for file in entry.removed],
-            "fenced": list(entry.fenced),
-            "txn": entry.txn,
-            "request": entry.request,
-            "summary": None if entry.summary is None else entry.summary.fields(),
-            "horizon": entry.horizon,
-            **({"reader_features": list(entry.reader_features)} if entry.reader_features else {}),
-            **({"writer_features": list(entry.writer_features)} if entry.writer_features else {}),
-        }
-    )
+    return {
+        "kind": entry.kind,
+        "instant": entry.instant,
+        "nonce": entry.nonce,
+        "base": entry.base,
+        "operation": entry.operation,
+        "scope": None if scope is None else scope.fields(),
+        "added": [file.fields() for file in entry.added],
+        "removed": [replace(file, bounds=()).fields() for file in entry.removed],
+        "fenced": list(entry.fenced),
+        "txn": entry.txn,
+        "request": entry.request,
+        "summary": None if entry.summary is None else entry.summary.fields(),
+        "horizon": entry.horizon,
+        **({"reader_features": list(entry.reader_features)} if entry.reader_features else {}),
+        **({"writer_features": list(entry.writer_features)} if entry.writer_features else {}),
+    }
 
 
 def decode_entry(data: bytes, *, source: str) -> LogEntry:
@@ -209,34 +246,53 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
         )
     features = fields.get("reader_features", ())
     try:
-        scope = fields.pop("scope")
-        entry = LogEntry(
-            kind=_one_of(fields.pop("kind"), *get_args(EntryKind)),
-            instant=_text(fields.pop("instant")),
-            nonce=_text(fields.pop("nonce")),
-            base=_count(fields.pop("base")),
-            operation=_one_of(fields.pop("operation"), *get_args(Operation)),
-            scope=None if scope is None else Scope.of_fields(scope),
-            added=tuple(map(DataFile.of_fields, fields.pop("added"))),
-            removed=tuple(map(DataFile.of_fields, fields.pop("removed"))),
-            fenced=tuple(map(_text, fields.pop("fenced"))),
-            txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
-            request=_text(fields.pop("request", "")),
-            summary=None if (summary := fields.pop("summary", None)) is None else WriteSummary.of_fields(summary),
-            horizon=_count(fields.pop("horizon", 0)),
-            table=_text(fields.pop("table", "")),
-            previous=_bytes(fields.pop("previous", b"")),
-            time_ms=_count(fields.pop("time", 0)),
-            reader_features=tuple(map(_text, fields.pop("reader_features", ()))),
-            writer_features=tuple(map(_text, fields.pop("writer_features", ()))),
-            unknown=fields,
-        )
-        parse_instant(entry.instant)
+        entry = _entry_of(fields)
+        if entry.kind == "group":
+            entry = replace(entry, group=_members_of(entry.unknown.pop("group")))
     except (KeyError, TypeError, ValueError, RecursionError, CorruptObject) as error:  # a deep value has no repr
         if isinstance(features, list):
             check_features("reader", map(str, features), source=source)
         raise CorruptObject(f"{source} is not a log entry: {error!r}; restore it from a copy") from error
     return entry
+
+
+def _entry_of(fields: dict[str, Any]) -> LogEntry:
+    """Return the entry of these fields, of which the unknown ones remain. Raises KeyError, TypeError, ValueError."""
+    scope = fields.pop("scope")
+    entry = LogEntry(
+        kind=_one_of(fields.pop("kind"), *get_args(EntryKind)),
+        instant=_text(fields.pop("instant")),
+        nonce=_text(fields.pop("nonce")),
+        base=_count(fields.pop("base")),
+        operation=_one_of(fields.pop("operation"), *get_args(Operation)),
+        scope=None if scope is None else Scope.of_fields(scope),
+        added=tuple(map(DataFile.of_fields, fields.pop("added"))),
+        removed=tuple(map(DataFile.of_fields, fields.pop("removed"))),
+        fenced=tuple(map(_text, fields.pop("fenced"))),
+        txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
+        request=_text(fields.pop("request", "")),
+        summary=None if (summary := fields.pop("summary", None)) is None else WriteSummary.of_fields(summary),
+        horizon=_count(fields.pop("horizon", 0)),
+        table=_text(fields.pop("table", "")),
+        previous=_bytes(fields.pop("previous", b"")),
+        time_ms=_count(fields.pop("time", 0)),
+        reader_features=tuple(map(_text, fields.pop("reader_features", ()))),
+        writer_features=tuple(map(_text, fields.pop("writer_features", ()))),
+        unknown=fields,
+    )
+    parse_instant(entry.instant)
+    return entry
+
+
+def _members_of(group: object) -> tuple[LogEntry, ...]:
+    if not isinstance(group, list) or not all(isinstance(fields, dict) for fields in group):
+        raise TypeError(f"{group!r} is not a group")
+    members = tuple(map(_entry_of, group))
+    if not members or len({member.instant for member in members}) < len(members):
+        raise ValueError("a group has members, each with its own instant")
+    if kinds := {member.kind for member in members} - {"commit"}:
+        raise ValueError(f"a group has a member of kind {kinds.pop()!r}")
+    return members
 
 
 def check_features(role: Literal["reader", "writer"], names: Iterable[str], *, source: str) -> None:

@@ -11,6 +11,11 @@ from tallymark.engine.timeline.history_base import Decided, HistoryBase, batch_o
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash, next_hash
 
+UNSETTLED_COUNT = 32
+"""Newest entries whose instants a reservation may precede: a writer chooses its instant before it knows what was
+committed meanwhile. More than are won within one request, and fewer than are kept (``CommitSettings.log_entry_count``).
+"""
+
 APPENDS_KEPT = 20
 """Number of newest appends whose sizes are kept: more than any sizing policy reads."""
 
@@ -46,7 +51,10 @@ class History:
         self._entries: list[LogEntry] = []
         self._decided = {decided.instant: decided for decided in base.decided}
         self._newest = max(self._decided, default=None)
-        self._replacing = [each.position for each in base.decided if each.is_replacing and each.position > base.start]
+        self._reached = deque(base.reached or [self.reached_instant], maxlen=UNSETTLED_COUNT + 1)
+        """The newest instant as of each of the newest positions, or of the base."""
+        replacing = (each.position for each in base.decided if each.is_replacing and each.position > base.start)
+        self._replacing = list(dict.fromkeys(replacing))
         self._partitions = dict(base.partitions)
         self._txns = dict(base.txns)
         self._txn_floors = dict(base.txn_floors)
@@ -89,8 +97,13 @@ class History:
         self._time_ms = max(self._time_ms, entry.time_ms)
         self._reader_features |= frozenset(entry.reader_features)
         self.writer_features |= frozenset(entry.writer_features)
-        if self.decided(entry.instant) is not None:
-            return
+        for member in entry.members:
+            if self.decided(member.instant) is None:
+                self._decide(member)
+        self._reached.append(self.reached_instant)
+
+    def _decide(self, entry: LogEntry) -> None:
+        assert entry.kind != "group", "it is a member of one, or stands alone"
         is_replacing = entry.kind == "commit" and bool(entry.removed)
         self._decided[entry.instant] = Decided(self.head, entry.instant, entry.kind, is_replacing)
         self._newest = max(self._newest or entry.instant, entry.instant)
@@ -105,7 +118,7 @@ class History:
             self._txns.setdefault(entry.txn, self.head)
         if entry.operation == "append" and entry.added:
             self._appends.append((sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)))
-        if entry.removed:
+        if entry.removed and self._replacing[-1:] != [self.head]:
             self._replacing.append(self.head)
         for file in entry.added:
             self._partitions.setdefault(file.partition, self.head)
@@ -130,6 +143,7 @@ class History:
             partitions=dict(self._partitions),
             cleans=dict(self._cleans),
             horizon=self._horizon,
+            reached=tuple(self._reached),
             appends=tuple(self._appends),
         )
         return base.archived(start, floor)
@@ -172,7 +186,18 @@ class History:
             )
         return hashes
 
+    def members_at(self, position: int) -> tuple[LogEntry, ...]:
+        """Return the decisions that count of the entry at a position."""
+        members = self.entry(position).members
+        decided = ((member, self._decided.get(member.instant)) for member in members)
+        return tuple(member for member, found in decided if found is not None and found.position == position)
+
+    def entry_of(self, decided: Decided) -> LogEntry:
+        """Return the decision of an instant, whose position has to be available."""
+        return next(member for member in self.entry(decided.position).members if member.instant == decided.instant)
+
     def entry(self, position: int) -> LogEntry:
+        """Return the entry at a position, which has to be available, whether it counts or not."""
         assert self._base < position <= self.head, (
             f"entry {position} of {self._base + 1} to {self.head}: reach it first"
         )
@@ -217,12 +242,11 @@ class History:
         return next_hash(bytes.fromhex(self.hash_at(position - 1)), position, entry).hex() == self.hash_at(position)
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
-        """Yield the entries that count, beyond a position from ``base`` on, in order, with their positions."""
+        """Yield the decisions that count, beyond a position from ``base`` on, in order, with their positions."""
         assert position >= self._base, f"entries after {position}: reach it first; the base is {self._base}"
-        for number, entry in enumerate(self._entries[position - self._base :], position + 1):
-            decided = self._decided.get(entry.instant)
-            if decided is not None and decided.position == number:
-                yield number, entry
+        for number in range(position + 1, self.head + 1):
+            for member in self.members_at(number):
+                yield number, member
 
     def decided(self, instant: str) -> Decided | None:
         """Return where and how an instant was decided; None while it is open."""
@@ -237,11 +261,11 @@ class History:
         decided = self._decided.get(instant)
         if decided is None or decided.position <= self.start:
             return None
-        return decided.position, self.entry(decided.position)
+        return decided.position, self.entry_of(decided)
 
-    def instant_at(self, position: int) -> str:
-        """Return the instant that the entry at a position, which is not void, has decided."""
-        return next(decided.instant for decided in self._decided.values() if decided.position == position)
+    def instants_at(self, position: int) -> list[str]:
+        """Return the instants that the entry at a position has decided; none where it is void."""
+        return [decided.instant for decided in self._decided.values() if decided.position == position]
 
     def txn_position(self, txn: str) -> int | None:
         """Return the position at which a txn was committed; None while it was not, and where ``last_archived`` is
@@ -267,6 +291,25 @@ class History:
         """The newest instant, or the floor before the first: writers reserve only later ones."""
         return self._newest or FLOOR
 
+    def accepts(self, instant: str) -> bool:
+        """Return whether a writer may use the instant, that has put its reservation before this history was read.
+
+        It is open, and later than those of all entries but the newest ``UNSETTLED_COUNT``; where fewer have been read
+        since the base, than all of the base.
+        """
+        return self.decided(instant) is None and instant > self._reached[0]
+
+    @property
+    def settled_instant(self) -> str:
+        """No writer uses an instant up to this one whose reservation is put from now on: for each of them, more entries
+        have been read by then than have been read here.
+        """
+        return self._reached[0] if len(self._reached) == self._reached.maxlen else self.floor
+
+    def has_passed(self, instant: str) -> bool:
+        """Return whether no writer uses the instant whose reservation is put from now on."""
+        return self.decided(instant) is not None or instant <= self.settled_instant
+
     def instants_after(self, position: int) -> list[str]:
         """Return the instants that are decided after a position."""
         return [decided.instant for decided in self._decided.values() if decided.position > position]
@@ -274,12 +317,12 @@ class History:
     @property
     def positions(self) -> list[int]:
         """The positions of the entries that count, in order; without archived ones."""
-        return [decided.position for decided in self._decided.values() if decided.position > self.start]
+        return list(dict.fromkeys(each.position for each in self._decided.values() if each.position > self.start))
 
     @property
     def commits(self) -> list[int]:
         """The positions of the commits that count, in order; without archived ones."""
-        return [decided.position for decided in self._decided.values() if decided.kind == "commit"]
+        return list(dict.fromkeys(each.position for each in self._decided.values() if each.kind == "commit"))
 
     @property
     def appends(self) -> tuple[tuple[int, int], ...]:
@@ -312,7 +355,8 @@ class History:
         """Return the files that commits at these positions have replaced, in their order; only such
         entries are needed.
         """
-        return tuple(file for position in self.replacing(positions) for file in self.entry(position).removed)
+        replacing = self.replacing(positions)
+        return tuple(file for position in replacing for each in self.members_at(position) for file in each.removed)
 
     def cleaned(self, position: int) -> range:
         """Return the positions whose replaced files the clean at a position has expired, and no clean before it."""
@@ -340,7 +384,13 @@ class History:
         """Return whether a file was ever committed to the partition."""
         return partition in self._partitions
 
-    def new_partitions(self, position: int) -> frozenset[str]:
-        """Return the partitions that got their first file ever at this position."""
-        entry = self.entry(position)
-        return frozenset(file.partition for file in entry.added if self._partitions.get(file.partition) == position)
+    def new_partitions(self, position: int) -> dict[str, str]:
+        """Return the partitions that got their first file ever at this position, each with the first instant that
+        added one.
+        """
+        found: dict[str, str] = {}
+        for member in self.members_at(position):
+            for file in member.added:
+                if self._partitions.get(file.partition) == position:
+                    found.setdefault(file.partition, member.instant)
+        return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.entry import InstantKind
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash
 
@@ -14,7 +14,7 @@ TXNS_KEPT = 8
 batches: of a name with random ones, as many are in order once in 40,320 times.
 """
 
-DecisionKind = EntryKind | Literal["archived"]
+DecisionKind = InstantKind | Literal["archived"]
 
 
 class Decided(NamedTuple):
@@ -60,6 +60,10 @@ class HistoryBase:
     cleans: Mapping[int, range] = field(default_factory=dict)
     """By the position of a clean, the positions whose replaced files it let go."""
     horizon: int = 0
+    reached: tuple[str, ...] = ()
+    """The newest instant as of each of the newest ``UNSETTLED_COUNT + 1`` positions, the newest last; fewer where the
+    log has fewer, or where its checkpoint is of an earlier release.
+    """
     appends: tuple[tuple[int, int], ...] = ()
     """Rows and bytes of the files that the newest appends added, the newest last."""
 

@@ -46,11 +46,14 @@ class Lease:
     def path(self) -> str:
         return heartbeat_path(self._instant)
 
-    async def begin(self) -> None:
-        """Put the first heartbeat. The writer reserves its instant after it, and reads the log after that."""
-        started = self._now()
-        await self._backend.put(self.path, b"")
-        self._last_heartbeat = started
+    def begin(self) -> None:
+        """Start the lease, right before the put of the instant's reservation: that is its first heartbeat."""
+        self._last_heartbeat = self._now()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether no process can have started to roll this instant back, nor to archive what it needs of the log."""
+        return self._now() - self._last_heartbeat < self._settings.expiry_s / 2
 
     async def renew(self) -> None:
         """Renew the lease, and check whether it was lost. Does nothing once it was given up.
@@ -96,7 +99,7 @@ class Lease:
         Raises:
             RolledBack: another writer did.
         """
-        if self._now() - self._last_heartbeat >= self._settings.expiry_s / 2:
+        if not self.is_fresh:
             self._refuse_if_rolled_back((await self._log.refresh(verify=True)).decided(self._instant))
 
     async def check_log(self) -> None:

@@ -12,7 +12,7 @@ from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER
 
 HOODIE = ".hoodie"
 
-_OPEN = re.compile(rf"(?:{re.escape(OPEN_FOLDER)}|{re.escape(HEARTBEAT_FOLDER)})/(\d{{17}})")
+_OPEN = re.compile(rf"(?:{re.escape(OPEN_FOLDER)}/|{re.escape(HEARTBEAT_FOLDER)}/|\.hoodie/\.temp/)(\d{{17}})(?:/.*)?")
 _BODY = re.compile(r"\.hoodie/\.tallymark/body/(\d{17})/[0-9a-f]+")
 _LOG = re.compile(r"\.hoodie/\.tallymark/log/(\d{20})")
 _MANIFEST = re.compile(r"\.hoodie/\.tallymark/checkpoint/(\d{20}-[0-9a-f]+)")
@@ -29,7 +29,7 @@ class Listing:
     manifests: list[str] = field(default_factory=list)
     """Names of checkpoint manifests, the newest first."""
     open: set[str] = field(default_factory=set)
-    """Instants that are reserved, or have a heartbeat: their reservation may be lost, or is not put yet."""
+    """Instants that are reserved, or have a heartbeat or markers: their reservation may be lost."""
     bodies: dict[str, list[str]] = field(default_factory=dict)
     """By instant, the paths of bodies of its entries."""
     completed: dict[str, str] = field(default_factory=dict)

@@ -38,6 +38,7 @@ from tallymark.engine.timeline.entry import (
     encode_entry,
     encode_pointer,
 )
+from tallymark.engine.timeline.group import Attempt, entry_of, group_of
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
@@ -124,17 +125,28 @@ class CommitLog:
         self._settings = settings
         self._start = start
         self._reading = anyio.Lock()
+        self._readings = 0
+        """Readings that were started."""
+        self._has_read = 0
+        """The last reading that has succeeded, by its number."""
         self._is_identified = False
         self._is_started = False
         self.is_replaced = False
         """Whether the log in storage was found to be another one than this process has read."""
         self._verified_at = -math.inf
         self.listed_open: frozenset[str] = frozenset()
-        """Open instants that the listing has shown by which the log was opened."""
+        """Open instants that the last listing has shown, which were not recovered since."""
+        self.listed_at = -math.inf
+        """When that was."""
         self._manifests: list[str] = []
         """Names of the checkpoints' manifests that the last listing has shown."""
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[str, Attempt] = {}
         """Unclear attempts by nonce: when one is repeated, its entry may already be in the log."""
+        self._waiting: dict[str, Attempt] = {}
+        """Attempts whose callers wait, in the order of their arrival."""
+        self._deciding = anyio.Lock()
+        self._is_behind = False
+        """Whether a number was found to be taken that was not read yet."""
         self.history = History()
 
     def identify(self, table: str, writer_features: Iterable[str] = ()) -> None:
@@ -162,12 +174,22 @@ class CommitLog:
         """
         if self.is_replaced:
             raise self._replaced()
+        needed = self._readings + 1
         async with self._reading:
-            if not self._is_started:
-                await self._open()
-            else:
-                await self._read_on(verify)
+            if self._has_read < needed or verify:  # otherwise one that started after this call has been enough
+                self._readings += 1
+                number = self._readings
+                if not self._is_started:
+                    await self._open()
+                else:
+                    await self._read_on(verify)
+                self._has_read = number
         return self.history
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the log was read, so that ``history`` is as of then, or as of a later entry."""
+        return self._is_started and not self.is_replaced
 
     async def _read_on(self, verify: bool) -> None:
         """Read from the head to the end, and check it then: an entry that is missing may have been archived since the
@@ -221,22 +243,29 @@ class CommitLog:
         return self.history.start > known
 
     async def entries(self, *, after: int | None = None, limit: int | None = None) -> list[tuple[int, LogEntry]]:
-        """Return the entries that count now, with their positions, in order: of those after a position, by default all
-        that are not archived, the first ``limit``; without ``after`` the newest. The history does not keep them.
+        """Return the decisions that count now, with their positions, in order: of the positions after one, by default
+        of all that are not archived, the first ``limit``; without ``after`` the newest. Those of a group are together.
+        The history does not keep them.
 
         Raises as ``refresh``, and InvalidRequest where entries after that position are archived.
         """
         positions = await self.positions(after=after, limit=limit)
         history = self.history
-        known = {position: history.entry(position) for position in positions if position > history.base}
+        known = {position: history.entry(position).members for position in positions if position > history.base}
         earlier = [position for position in positions if position not in known]
         try:
-            known.update(zip(earlier, await self._read_all(earlier), strict=True))
+            read = await self._read_all(earlier)
+            known.update((position, entry.members) for position, entry in zip(earlier, read, strict=True))
         except CorruptObject:
             if await self._is_archived_further():
                 return await self.entries(after=after, limit=limit)
             raise
-        return [(position, known[position]) for position in positions]
+        return [
+            (position, member)
+            for position in positions
+            for member in known[position]
+            if (decided := history.decided(member.instant)) is not None and decided.position == position
+        ]
 
     async def positions(self, *, after: int | None = None, limit: int | None = None) -> list[int]:
         """Return the positions of the entries that ``entries`` would return. Raises as it does."""
@@ -281,11 +310,22 @@ class CommitLog:
         kept = (put.get(number, math.inf) for number in range(start + 1, head + 1))
         return EntryTimes(start, tuple(accumulate(kept, max)))
 
-    async def win(self, entry: LogEntry, *, check: Callable[[History], None]) -> int:
+    async def win(
+        self,
+        entry: LogEntry,
+        *,
+        check: Callable[[History], None],
+        is_protected: Callable[[], bool] = lambda: False,
+        joins: bool = False,
+    ) -> int:
         """Make the entry part of the log and return its position.
 
         ``check`` is called with the history each time before a number is tried. An error that it raises ends the
         attempt: then the entry is certainly not in the log.
+
+        ``is_protected`` returns whether a reservation has kept other writers from archiving what this process has read,
+        until now. ``joins``: entries of other callers that wait may be decided by the same object, as members of a
+        group; the check depends on no other entry than those that ``check_conflicts`` compares.
 
         Raises:
             RolledBack: the instant was decided by another writer's entry.
@@ -294,12 +334,16 @@ class CommitLog:
             Unavailable: storage did not answer before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
         """
-        attempt = self._attempts.setdefault(entry.nonce, _Attempt(entry, self._time_ms()))
+        attempt = self._attempts.setdefault(entry.nonce, Attempt(entry, self._time_ms()))
+        attempt.start(check, is_protected, joins=joins)
+        self._waiting[entry.nonce] = attempt
         try:
             with anyio.move_on_after(self._settings.decision_timeout_s):
-                position = await self._fight(attempt, check)
-                self._attempts.pop(entry.nonce, None)
-                return position
+                async with self._deciding:
+                    while attempt.outcome is None:
+                        await self._try_next(attempt)
+            if isinstance(attempt.outcome, Exception):
+                raise attempt.outcome
         except TallymarkError as error:
             if attempt.unclear is None:
                 self._attempts.pop(entry.nonce, None)  # tried again, it brings its body again
@@ -307,6 +351,11 @@ class CommitLog:
             elif isinstance(error, BackendError | CorruptObject):
                 raise self._unknown(attempt, f"storage answered {error!r}") from error
             raise
+        finally:
+            del self._waiting[entry.nonce]
+        if attempt.outcome is not None:
+            self._attempts.pop(entry.nonce, None)
+            return attempt.outcome
         silence = f"storage gave no answer for {self._settings.decision_timeout_s} s"
         if attempt.unclear is not None:
             raise self._unknown(attempt, silence)
@@ -315,7 +364,7 @@ class CommitLog:
     def _time_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
 
-    def _unknown(self, attempt: "_Attempt", reason: str) -> CommitUnknown:
+    def _unknown(self, attempt: Attempt, reason: str) -> CommitUnknown:
         instant = attempt.entry.instant
         return CommitUnknown(
             f"{reason} while instant {instant} was being decided; it may have been committed: ask tallymark timeline "
@@ -323,42 +372,117 @@ class CommitLog:
             instant=instant,
         )
 
-    async def _fight(self, attempt: "_Attempt", check: Callable[[History], None]) -> int:
-        """Try one number after the other until the instant is decided. Return its position."""
-        while True:
-            try:
-                history = await self.refresh()
-                if (decided := history.decided(attempt.entry.instant)) is not None:
-                    position = _won(await self._reach(decided), decided, attempt.entry)
-                else:
-                    attempt.has_read(history.head)
-                    self.check_writable()
-                    check(history)
-                    position = await self._take(attempt, history.head + 1)
-                position = await self._checked_position(attempt.entry, position)
-            except AlreadyExists:
-                continue  # taken: the next read shows by which writer
-            except Unavailable:
-                # Repeated at the same number with the same bytes, until that number has been read.
-                await anyio.sleep(self._settings.retry_pause_s)
-            else:
-                return position
-
-    async def _reach(self, decided: Decided) -> History:
-        return self.history if decided.kind == "archived" else await self.reach(decided.position - 1)
-
-    async def _take(self, attempt: "_Attempt", number: int) -> int:
-        linked = self.history.linked(replace(attempt.entry, time_ms=attempt.time_ms))
-        data = await self._small_form(attempt, linked)
-        before, attempt.unclear = attempt.unclear, number
+    async def _try_next(self, attempt: Attempt) -> None:
+        """Try the number after the head, for this attempt and those that join it. An attempt that is decided, or has
+        failed, has its outcome on return.
+        """
         try:
+            history = self.history
+            if self._is_behind or attempt.unclear is not None or not self.is_open:
+                history = await self.refresh()
+                self._is_behind = False
+            if (decided := history.decided(attempt.entry.instant)) is not None:
+                position = await self._won(decided, attempt.entry)
+                attempt.outcome = await self._checked_position(attempt.entry, position)
+                return
+            attempt.has_read(history.head)
+            self.check_writable()
+            if attempt.entry.kind == "commit" and not attempt.entry.is_plain_append:
+                await self.reach(attempt.entry.base)
+            attempt.check(history)
+        except Unavailable:
+            await anyio.sleep(self._settings.retry_pause_s)
+        except Exception as error:
+            attempt.outcome = error
+        else:
+            group = group_of(attempt, self._waiting.values(), history)
+            # others depend on it: a cancelled caller waits for them, at most for as long as its own limit
+            with anyio.CancelScope(
+                shield=len(group) > 1, deadline=anyio.current_time() + self._settings.decision_timeout_s
+            ):
+                await self._take(group, history.head + 1)
+
+    async def _won(self, decided: Decided, entry: LogEntry) -> int:
+        """Return the position of the entry if it is the one that decided its instant.
+
+        Raises:
+            RolledBack: it is another writer's.
+            CommitUnknown: it is archived.
+        """
+        try:
+            self._check_not_archived(decided.position - 1)  # at position 0 where no more is known
+            history = await self.reach(decided.position - 1)
+        except InvalidRequest as error:
+            raise CommitUnknown(
+                f"instant {entry.instant} is over, and its log entry is archived: it was committed or rolled back "
+                "while this process was stopped; 'tallymark files' shows whether its files are part of the table",
+                instant=entry.instant,
+            ) from error
+        if history.entry_of(decided).nonce == entry.nonce:
+            return decided.position
+        raise RolledBack(
+            f"instant {entry.instant} was ended by another writer's {decided.kind} at position {decided.position}: it "
+            "had been treated as dead; write again"
+        )
+
+    async def _take(self, group: Sequence[Attempt], number: int) -> None:
+        """Put the entry of these attempts at a number. Those that are decided, or have failed, get their outcome."""
+        linked = self.history.linked(entry_of(group))
+        before = [attempt.unclear for attempt in group]
+        try:
+            continues = await self._put_beside_check(group, linked, number)
+        except Unavailable:  # repeated at the same number, until that number has been read
+            self._is_behind = True
+            await anyio.sleep(self._settings.retry_pause_s)
+        except (AlreadyExists, NotPermitted, InvalidPath) as error:
+            self._is_behind = True
+            for attempt, unclear in zip(group, before, strict=True):
+                attempt.unclear = unclear  # this put did nothing; an earlier one at this number may have
+                if not isinstance(error, AlreadyExists):  # otherwise the next read shows by which writer it is taken
+                    attempt.outcome = error
+        except Exception as error:
+            for attempt in group:
+                attempt.outcome = error
+        else:
+            if self.history.head == number - 1:  # otherwise it has been read since
+                self.history.apply(linked)
+            for attempt in group:
+                await self._settle_won(attempt, number, continues=continues)
+
+    async def _put_beside_check(self, group: Sequence[Attempt], linked: LogEntry, number: int) -> bool | None:
+        """Put an entry, and read the one before at the same time. Return what ``_continues`` does."""
+        continues: bool | None = None
+
+        async def put() -> None:
+            data = await self._small_form(group[0], linked) if len(group) == 1 else encode_entry(linked)
+            for attempt in group:
+                attempt.unclear = number
             await self._backend.put_new(entry_path(number), data)
-        except (AlreadyExists, NotPermitted, InvalidPath):
-            attempt.unclear = before  # this put did nothing; an earlier one at this number may have
-            raise
-        if self.history.head == number - 1:  # otherwise it has been read since
-            self.history.apply(linked)
-        return number
+
+        async def look() -> None:
+            nonlocal continues
+            continues = await self._continues(number)
+
+        await at_once(put, look)
+        return continues
+
+    async def _settle_won(self, attempt: Attempt, number: int, *, continues: bool | None) -> None:
+        """Set the outcome of an attempt whose entry was put at a number.
+
+        The log is the one that was read if ``continues``, which was read during the put, is true: a table that was
+        replaced since has lost this entry like all others. But where the instant is not protected, the entry before may
+        have been archived since, and the position be free for that reason: it is read again.
+        """
+        if continues and attempt.is_protected():
+            attempt.outcome, attempt.unclear = number, None
+            return
+        try:
+            attempt.outcome = await self._checked_position(attempt.entry, number)
+            attempt.unclear = None
+        except Unavailable:
+            self._is_behind = True  # asked again when the log was read
+        except Exception as error:
+            attempt.outcome = error
 
     def check_writable(self) -> None:
         """Check that this release knows every feature that writers of the table need. Raises UnsupportedTable."""
@@ -383,7 +507,7 @@ class CommitLog:
             if furthest is not None and furthest.start >= self.history.own_before(position):
                 await self._open_again()
                 if (decided := self.history.decided(entry.instant)) is not None:
-                    return _won(await self._reach(decided), decided, entry)
+                    return await self._won(decided, entry)
         if continues is not True:
             self.is_replaced = True
             raise self._replaced()
@@ -553,7 +677,7 @@ class CommitLog:
 
         await at_once(look, start)
         [listing], [base] = listings, bases
-        self.listed_open = frozenset(listing.open)
+        self.listed_open, self.listed_at = frozenset(listing.open), anyio.current_time()
         self._manifests = listing.manifests
         if base is None and self._start is not None and listing.manifests:
             base = await self._start.newest(listing.manifests, table=table)
@@ -631,7 +755,7 @@ class CommitLog:
             if number not in entries or entries[number].table == self.history.table:
                 raise _gone(self.history.head + 1)
 
-    async def _small_form(self, attempt: "_Attempt", linked: LogEntry) -> bytes:
+    async def _small_form(self, attempt: Attempt, linked: LogEntry) -> bytes:
         """Return the bytes to put under a number, after the body is durable of an entry that is too large for them."""
         if not attempt.has_body:
             data = encode_entry(linked)
@@ -641,7 +765,7 @@ class CommitLog:
             attempt.has_body = True
         return encode_pointer(linked, _body_path(linked))
 
-    async def _drop_body(self, attempt: "_Attempt") -> None:
+    async def _drop_body(self, attempt: Attempt) -> None:
         """Delete the body of an entry that will not be in the log: no reader will request it."""
         if attempt.has_body:
             with suppress(BackendError):
@@ -665,40 +789,6 @@ class EntryTimes:
     def newest(self) -> float:
         """The time of the newest entry that the listing has shown; 0 where there is none."""
         return max(filter(math.isfinite, self.put), default=0.0)
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """Progress of an entry on its way into the log."""
-
-    entry: LogEntry
-    time_ms: int
-    """When the attempt was started, by the writer's clock."""
-    has_body: bool = False
-    """Whether its body is durable, apart from the bytes under its number."""
-    unclear: int | None = None
-    """A number whose put was started and which has not been read since."""
-
-    def has_read(self, head: int) -> None:
-        """Record that the log was read up to here without the instant: an unclear put at such a number has failed."""
-        if self.unclear is not None and self.unclear <= head:
-            self.unclear = None
-
-
-def _won(history: History, decided: Decided, entry: LogEntry) -> int:
-    """Return the position of the entry if it is the one that decided its instant. Raises RolledBack."""
-    if decided.kind == "archived":
-        raise CommitUnknown(
-            f"instant {entry.instant} is over, and its log entry is archived: it was committed or rolled back while "
-            "this process was stopped; 'tallymark files' shows whether its files are part of the table",
-            instant=entry.instant,
-        )
-    if history.entry(decided.position).nonce == entry.nonce:
-        return decided.position
-    raise RolledBack(
-        f"instant {entry.instant} was ended by another writer's {decided.kind} at position {decided.position}: it had "
-        "been treated as dead; write again"
-    )
 
 
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:

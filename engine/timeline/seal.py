@@ -58,8 +58,11 @@ async def check_undecided(backend: Backend, instant: str, *, base: int, is_archi
         while True:
             number += 1
             entry = await read_entry(backend, number)
-            if entry.instant == instant:
-                raise Sealed(f"instant {instant} takes no more markers: its {entry.kind} stands at position {number}")
+            for member in entry.members:
+                if member.instant == instant:
+                    raise Sealed(
+                        f"instant {instant} takes no more markers: its {member.kind} stands at position {number}"
+                    )
     reservation, oldest = f"{OPEN_FOLDER}/{instant}", entry_path(max(base, 1)) if number > 1 else LATEST_CHECKPOINT
     found = set()
 

@@ -18,6 +18,7 @@ all little-endian. The CRC finds damage by accident, such as a torn copy or a ba
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ import pyarrow as pa
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.packed import unpack
-from tallymark.engine.timeline.entry import EntryKind, check_features
+from tallymark.engine.timeline.entry import InstantKind, check_features
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import LATEST_CHECKPOINT
@@ -107,7 +108,7 @@ def _crc(version: int, body: bytes | memoryview) -> int:
 CHECKPOINT_FOLDER = ".hoodie/.tallymark/checkpoint"
 POINTER = LATEST_CHECKPOINT
 
-_KINDS: tuple[EntryKind, ...] = ("commit", "rollback", "clean")
+_KINDS: tuple[InstantKind, ...] = ("commit", "rollback", "clean")
 _REPLACING = 4
 """Added to the number of a kind."""
 
@@ -181,6 +182,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
     history, names = manifest.history, sorted(manifest.states)
     early = [decided for decided in history.decided if decided.position <= history.start]
     later = [decided for decided in history.decided if decided.position > history.start]
+    counts = Counter(decided.position for decided in later)
     return seal(
         {
             "table": manifest.table,
@@ -195,12 +197,14 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "hash_before": history.hash_before,
             "instants": [int(decided.instant) for decided in later],
             "kinds": bytes(map(_code, later)),
-            "voids": sorted(set(range(history.start + 1, history.position + 1)) - {each.position for each in later}),
+            "groups": [[position, count] for position, count in counts.items() if count > 1],
+            "voids": sorted(set(range(history.start + 1, history.position + 1)) - counts.keys()),
             "early": [[each.position, int(each.instant), _code(each)] for each in early],
             "txns": dict(history.txns),
             "txn_floors": dict(history.txn_floors),
             "cleans": [[position, expired.start, expired.stop] for position, expired in history.cleans.items()],
             "horizon": history.horizon,
+            "reached": [int(instant) for instant in history.reached],
             "appends": [list(sizes) for sizes in history.appends],
             "floor": manifest.floor,
             "partitions": names,
@@ -250,12 +254,12 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
 def _check_types(fields: Mapping[str, Any]) -> None:
     """Raise KeyError, TypeError for values at which a reader of rows would fail later."""
     texts, counts = [fields["table"], fields.get("id", "")], [fields[name] for name in _COUNTS]
-    counts += [fields.get("start", 0), fields.get("time", 0)]
+    counts += [fields.get("start", 0), fields.get("time", 0), *fields.get("reached", ())]
     features = *fields.get("reader_features", ()), *fields.get("writer_features", ())
     texts += [fields.get("instant_floor", FLOOR), *features]
     for name in _LISTS_OF_COUNTS:
         counts += fields[name]
-    early, floors = fields.get("early", ()), fields.get("txn_floors", {})
+    early, floors = (*fields.get("early", ()), *fields.get("groups", ())), fields.get("txn_floors", {})
     for several in (*fields["cleans"], *fields["appends"], *(part[3:6] for part in fields["parts"]), *early):
         counts += several
     for several in (
@@ -293,13 +297,15 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
         partitions=dict(zip(fields["partitions"], fields["first"], strict=True)),
         cleans={position: range(start, stop) for position, start, stop in fields["cleans"]},
         horizon=fields["horizon"],
+        reached=tuple(f"{instant:017d}" for instant in fields.get("reached", ())),
         appends=tuple((rows, size) for rows, size in fields["appends"]),
     )
 
 
 def _decided(fields: Mapping[str, Any]) -> Iterable[Decided]:
     voids, later = set(fields["voids"]), range(fields.get("start", 0) + 1, fields["position"] + 1)
-    counting = (position for position in later if position not in voids)
+    grouped = dict(fields.get("groups", ()))
+    counting = (position for position in later if position not in voids for _ in range(grouped.get(position, 1)))
     for position, instant, code in (
         *fields.get("early", ()),
         *zip(counting, fields["instants"], fields["kinds"], strict=True),

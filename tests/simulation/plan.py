@@ -21,7 +21,7 @@ YEARS = {1: 2013, 2: 2013, 3: 20130}
 """The year of each month, where tables have years: two share one, whose path is the beginning of the other's."""
 
 LANDMARKS = (
-    ("put", "/beat/"),
+    ("put", "/open/"),
     ("put", FIRST_SEGMENT),
     ("put", FIRST_SEGMENT),
     ("put", "/seal/"),

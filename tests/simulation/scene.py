@@ -116,7 +116,8 @@ class Scene:
 
     def lease_left_s(self, expiry_s: float) -> float:
         """Return the seconds until no writer without another heartbeat can be treated as alive."""
-        beats = self.objects.page(".hoodie/.tallymark/beat", "", 1000)
+        folders = (".hoodie/.tallymark/beat", ".hoodie/.tallymark/open")
+        beats = [entry for folder in folders for entry in self.objects.page(folder, "", 1000)]
         newest = max((entry.modified for entry in beats), default=0.0)
         return newest + expiry_s + 1.0 - self.objects.now
 

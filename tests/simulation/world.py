@@ -25,7 +25,7 @@ from tallymark.engine.settings import (
 from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
 from tallymark.engine.table import Table, open_table
 from tallymark.engine.tasks.report import TaskReport
-from tests.history import Based, Held, History, Read, Released, Told
+from tests.history import Based, Finished, Held, History, Read, Released, Told
 from tests.simulation.executor import (
     ROWS,
     Stage,
@@ -239,6 +239,8 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             scene.note(process, "commits")
             result = await _commit(job, reports, again=plan.commits_again)
             told(result.instant, "committed", f"at position {result.position}, {result.changes}")
+        if job.committed is not None and job.committed.pending is None:
+            scene.history.record(Finished(at=scene.kernel.now, writer=process.name, instant=result.instant))
     except TasksFailed:
         told(instant, "TasksFailed")
     except TallymarkError as error:

@@ -26,7 +26,7 @@ LOG = f"{OURS}log/"
 CHECKPOINTS = f"{OURS}checkpoint/"
 FLOOR = "19700101000000000"
 
-FEATURES = frozenset({"changes"})
+FEATURES = frozenset({"changes", "groups"})
 """Those that this reader knows."""
 
 FIXED = {
@@ -41,7 +41,7 @@ FIXED = {
     "hoodie.populate.meta.fields": "false",
 }
 KINDS = ("commit", "rollback", "clean")
-OPERATIONS = ("append", "overwrite", "upsert", "delete", "rollback", "clean")
+OPERATIONS = ("append", "overwrite", "upsert", "delete", "rollback", "clean", "group")
 ROW = struct.Struct("<QQQQIIH")
 MANIFEST = re.compile(rf"{re.escape(CHECKPOINTS)}\d{{20}}-[0-9a-f]{{32}}")
 COMPLETED = re.compile(r"\.hoodie/(\d{17})\.(commit|replacecommit)")
@@ -126,8 +126,11 @@ class Table:
         if entry.get("time", 0) < self.time:
             self.problems.append(f"{path}: its time is before that of the entry before it")
         self.time = max(self.time, entry.get("time", 0))
-        if self.is_over(entry["instant"]):
-            return
+        for member in entry["group"] if entry["kind"] == "group" else (entry,):
+            if not self.is_over(member["instant"]):
+                self._decide(member, path)
+
+    def _decide(self, entry: Mapping[str, Any], path: str) -> None:
         self.instants[entry["instant"]] = (self.position, entry["kind"])
         if entry["kind"] == "clean":
             self.horizon = max(self.horizon, entry["horizon"])
@@ -264,7 +267,9 @@ def take_manifest(objects: Objects, table: Table, path: str) -> None:
     table.txn_floors, table.time = manifest.get("txn_floors", {}), manifest.get("time", 0)
     table.writer_features |= {*manifest.get("writer_features", ())}
     voids = {*manifest["voids"]}
-    counting = [each for each in range(table.start + 1, position + 1) if each not in voids]
+    groups = dict(manifest.get("groups", ()))
+    numbers = range(table.start + 1, position + 1)
+    counting = [each for each in numbers if each not in voids for _ in range(groups.get(each, 1))]
     later = zip(counting, manifest["instants"], manifest["kinds"], strict=True)
     for each, instant, kind in (*manifest.get("early", ()), *later):
         table.instants[f"{instant:017d}"] = (each, KINDS[kind % 4])
@@ -312,7 +317,7 @@ def entry_fields(objects: Objects, path: str) -> dict[str, Any]:
     if entry.get("format") != 1:
         raise RefusedError(f"{path} is of format {entry.get('format')}")
     check_features(entry.get("reader_features", ()), path)
-    for name, known in (("kind", KINDS), ("operation", OPERATIONS)):
+    for name, known in (("kind", (*KINDS, "group")), ("operation", OPERATIONS)):
         if "body" not in entry and entry.get(name) not in known:
             raise RefusedError(f"{path} is of {name} {entry.get(name)}")
     return entry

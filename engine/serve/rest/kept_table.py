@@ -11,7 +11,7 @@ from tallymark.engine.clock import SystemClock
 from tallymark.engine.documents.timeline import EntryFields, entry_fields
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.inspection.file_sizes import SizeIndex
-from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.instants.table_handle import TableHandle, TableMemory
 from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.serve.memory import ENTRY_BYTES, TABLE_BYTES, LogBytes
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
@@ -65,7 +65,7 @@ class KeptTable(Table):
         self._kept: TableHandle | None = None
         self._table = ""
         self._first_head: int | None = None
-        self._entries: dict[int, EntryFields] = {}
+        self._entries: dict[int, list[EntryFields]] = {}
         """By position, as they were read; of this log."""
 
     @property
@@ -115,10 +115,13 @@ class KeptTable(Table):
                     raise
                 return await self.entries(limit=limit, within_s=within_s)  # without those that are archived
             size *= 2 if len(group) == size else 1
-            known |= {position: entry_fields(position, entry) for position, entry in read}
+            fresh: dict[int, list[EntryFields]] = {}
+            for position, entry in read:
+                fresh.setdefault(position, []).append(entry_fields(position, entry))
+            known |= fresh
         if handle is self._kept:  # otherwise these may be of a table that was created again
             self._entries = dict(list(known.items())[-ENTRIES_MAX:])
-        return [known[position] for position in positions[unknown[-1] + 1 if unknown else 0 :]]
+        return [fields for position in positions[unknown[-1] + 1 if unknown else 0 :] for fields in known[position]]
 
     async def view_at(self, position: int | None = None) -> ViewAt:
         """Return the files at a position, by default now. Raises InvalidRequest for one that is not available."""
@@ -127,7 +130,9 @@ class KeptTable(Table):
         history = await handle.log.refresh()
         return handle.view(properties).at(history.head if position is None else position)
 
-    def _handle(self, properties: TableProperties | None = None, *, lasts: bool = False) -> TableHandle:
+    def _handle(
+        self, properties: TableProperties | None = None, *, lasts: bool = False, memory: TableMemory | None = None
+    ) -> TableHandle:
         if properties is None or lasts:
             return super()._handle(properties, lasts=lasts)
         if self._kept is not None and (properties.id != self._table or self._has_grown(self._kept)):

@@ -56,8 +56,8 @@ async def test_a_look_asks_for_each_segment_once():
         before = meter.statistics()
         await watch.scan()
         busy = _made(before, meter.statistics())
-    assert idle == {"list": 3, "get": 1}  # reservations, beats, markers; the log's next entry
-    assert busy == {"list": 3, "get": 2}
+    assert idle == {"list": 4, "get": 1}  # reservations, beats, markers; the log's next entry
+    assert busy == {"list": 4, "get": 2}
 
 
 async def test_a_merge_between_two_looks_counts_no_marker_twice(staged):

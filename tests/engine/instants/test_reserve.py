@@ -10,7 +10,6 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.instant import parse_instant
-from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER
 from tests.engine.jobs.scene import (
@@ -91,11 +90,10 @@ async def test_a_dead_writer_is_found_however_many_have_written_since(kind, stor
 @pytest.mark.parametrize(
     "faults",
     [
-        [lost_answer("put", f"{HEARTBEAT_FOLDER}/*")],
         [lost_answer("put_new", f"{OPEN_FOLDER}/*")],
         [lost_answer("open_staging"), lost_answer("close_staging")],
     ],
-    ids=["the answer to its beat lost", "the answer to its reservation lost", "staging lost"],
+    ids=["the answer to its reservation lost", "staging lost"],
 )
 async def test_what_a_failed_start_has_left_is_swept_after_its_lease_and_not_before(store, faults, caplog):
     await committed(store.backend)
@@ -135,17 +133,17 @@ async def test_no_heartbeat_is_put_under_the_instant_of_an_open_writer(store):
 
 @kinds
 @on_both_loops
-async def test_the_beat_comes_before_the_reservation_and_that_before_the_log_is_read(staged, kind):
-    await committed(staged.backend)
-    async with begin(staged.faulty, markers=MarkerSettings(kind=kind)) as job:
-        await job.commit([])
-    calls = [(call.verb, path) for call in staged.faulty.calls for path in call.paths]
+async def test_the_log_is_read_after_the_reservation_and_no_file_is_published_before_that(unstaged, kind):
+    """Only then has no other writer used the instant. The first marker need not wait for it, its ack does."""
+    await committed(unstaged.backend)
+    slowly = FaultyBackend(unstaged.backend, slow("get", 5, f"{LOG_FOLDER}/*2", nth=2))
+    async with begin(slowly, markers=MarkerSettings(kind=kind)) as job:
+        await job.commit([await write_in_thread(job, slowly, flights())])
+    calls = [(call.verb, path) for call in slowly.calls for path in call.paths]
     reserved = calls.index(("put_new", f"{OPEN_FOLDER}/{job.instant}"))
-    assert calls[reserved - 1] == ("put", f".hoodie/.tallymark/beat/{job.instant}")
-    assert sorted(calls[reserved + 1 : reserved + 4]) == [
-        *(("get", f"{LOG_FOLDER}/{number:020d}") for number in (1, 2)),
-        ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),
-    ]
+    confirmed = calls.index(("get", f"{LOG_FOLDER}/{2:020d}"), calls.index(("get", f"{LOG_FOLDER}/{2:020d}")) + 1)
+    published = next(at for at, (_, path) in enumerate(calls) if path.endswith(".parquet"))
+    assert reserved < confirmed < published
 
 
 @on_both_loops
@@ -200,41 +198,12 @@ async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(store):
     store.check_no_bookkeeping()
 
 
-async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(store):
-    """Both want one instant. The loser's beat lands when the winner has dropped its own, and not its reservation."""
-    await committed(store.backend)
-    clock = ahead(hours=1)
-    late = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
-    leaving = FaultyBackend(store.backend, slow("delete", 30, f"{OPEN_FOLDER}/*"))
-    instants = await write_at_once(Write(late, clock, for_s=60), Write(leaving, clock, after_s=1))
-    assert len(set(instants)) == 2
-    assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
-    store.check_at_rest()
-
-
-async def test_who_wanted_the_instant_of_a_writer_that_is_being_rolled_back_leaves_its_heartbeat(unstaged):
-    """Whoever rolls it back waits until that is half a lease old: until then the writer acks markers."""
-    store, clock = unstaged, ahead(hours=1)
-    await committed(store.backend)
-    late = FaultyBackend(store.backend, slow("put", 5, f"{HEARTBEAT_FOLDER}/*"))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(write_at_once, Write(late, clock))
-        await anyio.sleep(1)
-        async with begin(table(store.backend, clock=clock), markers=BATCHED) as job:
-            tasks.start_soon(table(store.backend).rollback, job.instant)
-            await anyio.sleep(8)
-            assert late.paths("put")[0] == heartbeat_path(job.instant) != late.paths("put")[-1], "it takes a later one"
-            assert heartbeat_path(job.instant) in store.stored
-    await table(store.backend).clean()
-    store.check_at_rest()
-
-
 async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(store):
     """Its number was passed. What it deletes then would be the reservation of whoever had the instant next."""
     await committed(store.backend, clock=WallClock())
     late = ahead(hours=1)
-    overtaken = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
-    overtaken.add(slow("delete", 30, ".hoodie/.tallymark/beat/*"))
+    overtaken = FaultyBackend(store.backend, slow("put_new", 10, f"{OPEN_FOLDER}/*", nth=1))
+    overtaken.add(slow("delete", 30, f"{OPEN_FOLDER}/*"))
     instants = await write_at_once(
         Write(overtaken, late),
         Write(store.backend, ahead(minutes=1), after_s=1),

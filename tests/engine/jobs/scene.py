@@ -270,9 +270,11 @@ async def committed(
     **named,
 ):
     """A whole write in one go; returns its result."""
-    async with begin(table(backend, clock=clock), mode, **named) as job:
-        report = await write_rows(job, backend, months)
-        return await job.commit([report])
+    target = backend if isinstance(backend, Table) else table(backend, clock=clock)
+    async with begin(target, mode, **named) as job:
+        report = await write_rows(job, target._backend, months)
+        await job.commit([report])
+    return job.committed
 
 
 def impatient(decision_timeout_s: float = 120.0, **named) -> CommitSettings:

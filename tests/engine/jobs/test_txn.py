@@ -124,8 +124,9 @@ async def test_a_rerun_finishes_what_a_writer_died_over_after_its_commit(store, 
     async with begin(store.faulty, mode, txn=TXN) as job:
         report = await write_rows(job, store.faulty)
         store.faulty.add(lost_request("put_new", ".hoodie/2*"), lost_request("delete"))
-        assert (await job.commit([report])).pending is not None
+        await job.commit([report])
         die(store.faulty)
+    assert job.committed.pending is not None
     store.clock.pass_lease()
     again = await run(store.backend, mode)
     assert (again.is_rerun, again.pending) == (True, None)

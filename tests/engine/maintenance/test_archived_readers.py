@@ -11,6 +11,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
 from tallymark.engine.table import Table, open_table
+from tallymark.engine.timeline import history as histories
 from tests.engine.jobs.scene import begin, write_rows
 
 
@@ -37,7 +38,8 @@ def by_month(rows: list[dict[str, Any]]) -> dict[int, int]:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("readers", ["directory", "table"])
-def test_hudi_rs_reads_an_archived_table_as_the_log_has_it(tmp_path, readers):
+def test_hudi_rs_reads_an_archived_table_as_the_log_has_it(tmp_path, readers, monkeypatch):
+    monkeypatch.setattr(histories, "UNSETTLED_COUNT", 1)
     anyio.run(check, tmp_path / "flights", readers, backend="trio")
 
 

@@ -21,6 +21,7 @@ from tallymark.backends.errors import BackendError, TallymarkError
 from tallymark.engine.inspection.snapshot import Snapshot
 from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tallymark.engine.timeline import log
+from tallymark.engine.timeline.lease import heartbeat_path
 from tests.engine.jobs.deaths import copied
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, committed, die, mark, name_of, table, write_rows
 from tests.support.examples import examples
@@ -151,6 +152,7 @@ async def killed(store: Store, kind: MarkerKind) -> str:
         await write_rows(job, storage, {1: 1})
         await write_rows(job, storage, {8: 1}, task=1)
         await mark(job, storage, [f"month=8/{name_of(job, task=2)}"])
+        await storage.put(heartbeat_path(job.instant), b"")
         die(storage)
     return str(job.instant)
 

@@ -234,13 +234,6 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, ki
     store.check_only_commits_are_left()
 
 
-async def late_reservation(store: Store) -> FaultyBackend:
-    """Storage of a writer that pauses for a lease between its heartbeat and its reservation."""
-    store.backend._now = lambda: 1e6 + anyio.current_time()
-    await committed(store.backend)
-    return FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
-
-
 async def test_a_writer_that_is_ended_by_name_before_its_staging_is_open_starts_nothing(staged, monkeypatch):
     open_staging = staged.backend.open_staging
 
@@ -254,49 +247,6 @@ async def test_a_writer_that_is_ended_by_name_before_its_staging_is_open_starts_
         async with begin(staged.backend):
             raise AssertionError("it has started")
     staged.check_no_bookkeeping()
-
-
-async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(store):
-    """It does so while a clean drops what its old heartbeat belongs to."""
-    late = await late_reservation(store)
-
-    async def clean() -> None:
-        await anyio.sleep(129)
-        # It has seen the old beat; before it deletes anything, the late writer reserves, and marks.
-        storage = FaultyBackend(store.backend, slow("get", 20, "*/log/*", nth=1))
-        await table(storage).clean()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(clean)
-        async with begin(late, markers=MarkerSettings()) as job:
-            report = await write_rows(job, late)
-            await anyio.sleep(60)
-            assert f"{OPEN_FOLDER}/{job.instant}" in store.objects, "else nobody would come back for its files"
-            assert await table(store.backend).markers(job.instant)
-            await job.commit([report])
-    store.check_at_rest()
-
-
-async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(store):
-    """It was dropped before it reserved; then one of those deletes is done again."""
-    late = await late_reservation(store)
-    cleaning = FaultyBackend(store.backend)
-
-    async def clean() -> None:
-        await anyio.sleep(125)
-        await table(cleaning).clean()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(clean)
-        async with begin(late, markers=MarkerSettings()) as job:
-            dropped = [path for path in cleaning.paths("delete") if path.startswith(OPEN_FOLDER)]
-            await store.backend.delete(dropped)
-            await write_rows(job, late)
-            die(late)
-    assert len(dropped) == 1
-    await anyio.sleep(LEASE.expiry_s + 1)
-    await committed(store.backend)
-    store.check_at_rest()
 
 
 async def test_what_is_named_after_no_instant_never_comes_into_the_log(unstaged):

@@ -190,7 +190,7 @@ async def test_a_commit_of_which_storage_told_late_is_counted_as_one(grown: Grow
 async def test_a_job_that_cannot_begin_has_failed(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend())
     await committed(storage)
-    storage.add(lost_request("put", "*/beat/*"))
+    storage.add(lost_request("put_new", "*/open/*"))
     with pytest.raises(Exception, match="request was lost"):
         await committed(storage)
     assert grown().value("jobs_total", operation="append", outcome="failed") == 1

@@ -165,10 +165,10 @@ def test_another_format_is_refused_and_blamed_on_another_release(version):
         decode_entry(msgpack.packb(fields(format=version)), source="log/7")
 
 
-@pytest.mark.parametrize(("names", "shown"), [(["groups"], "feature groups"), (["b", "a"], "features a, b")])
+@pytest.mark.parametrize(("names", "shown"), [(["bounds"], "feature bounds"), (["b", "a"], "features a, b")])
 def test_an_entry_that_needs_a_feature_is_refused_by_its_name(names, shown):
     with pytest.raises(UnsupportedTable, match=f"log/7 needs of each reader the {shown}, which this release does not"):
-        decode_entry(msgpack.packb(fields(reader_features=names, kind="group")), source="log/7")
+        decode_entry(msgpack.packb(fields(reader_features=names, kind="other")), source="log/7")
     needing = decode_entry(msgpack.packb(fields(reader_features=names)), source="log/7")
     with pytest.raises(UnsupportedTable, match=f"entry 1 of the log needs of each reader the {shown}"):
         History().apply(needing)

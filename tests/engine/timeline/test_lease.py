@@ -42,10 +42,10 @@ class Kept:
 
 async def test_heartbeats_follow_the_first_at_every_interval_and_read_the_logs_tail():
     kept = Kept()
-    await kept.lease.begin()
+    kept.lease.begin()
     await anyio.sleep(7)
     await kept.keep_for(25)
-    assert kept.beats == [0, 10, 20, 30]
+    assert kept.beats == [10, 20, 30], "the reservation is the first"
     assert kept.log_reads == 3
 
 
@@ -93,13 +93,20 @@ async def test_missed_beats_are_survived(faults, began):
     [([], 59, False), ([], 60, True), ([slow("put", 0, after_s=45)], 20, True)],
     ids=["young", "half the expiry old", "that old since its beginning, its answer being late"],
 )
-@pytest.mark.parametrize("beat", [Lease.begin, Lease.renew], ids=["first", "later"])
-async def test_from_half_the_expiry_of_a_beat_on_an_ack_reads_the_log_first(beat, faults, wait_s, reads):
+async def test_from_half_the_expiry_of_a_beat_on_an_ack_reads_the_log_first(faults, wait_s, reads):
     kept = Kept(*faults)
     assert await kept.ack_reads_the_log(), "no beat so far"
-    await beat(kept.lease)
+    await kept.lease.renew()
     await anyio.sleep(wait_s)
     assert await kept.ack_reads_the_log() is reads
+
+
+@pytest.mark.parametrize(("wait_s", "reads"), [(59, False), (60, True)])
+async def test_a_lease_starts_with_the_reservation(wait_s, reads):
+    kept = Kept()
+    kept.lease.begin()
+    await anyio.sleep(wait_s)
+    assert await kept.ack_reads_the_log() is reads is not kept.lease.is_fresh
 
 
 async def test_a_missed_beat_renews_nothing():

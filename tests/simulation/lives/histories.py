@@ -3,7 +3,20 @@
 import re
 from dataclasses import dataclass
 
-from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Refused, Removed, Replaced, Told
+from tests.history import (
+    Acked,
+    Asked,
+    Began,
+    Event,
+    Finished,
+    GaveUp,
+    History,
+    Landed,
+    Refused,
+    Removed,
+    Replaced,
+    Told,
+)
 from tests.table_invariants import commits
 
 OPEN = ".hoodie/.tallymark/open/"
@@ -79,7 +92,7 @@ def _concerns(event: Event, outliving: frozenset[str], over: set[int], projected
             return event.request in over
         case Began():
             return _is_of(event.path, outliving)
-        case Told():
+        case Told() | Finished():
             return event.instant in outliving
         case _:
             return False

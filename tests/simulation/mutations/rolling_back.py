@@ -11,7 +11,6 @@ from tallymark.engine.instants.marked import marked_in_storage
 from tallymark.engine.maintenance import recovery
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
-from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Group, both, replaced
@@ -98,14 +97,14 @@ def _no_floor(_):
 LEASES = Group("Dead or alive")
 
 
-@LEASES.function(recovery.heartbeat_ages, where.has_wrong_clock)
+@LEASES.function(recovery.read_ages, where.has_wrong_clock)
 async def _ages_by_own_clock(handle, own):
     """A heartbeat's age is measured by the local clock. So a living writer is rolled back by one whose clock is
     ahead.
     """
     now = (handle.clock.now() - START).total_seconds() + EPOCH
-    beats = {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
-    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+    beats = await recovery.read_heartbeats(handle)
+    return now, {instant: now - modified for instant, modified in beats.items() if not own.endswith(instant)}
 
 
 @LEASES.function(recovery.is_dead)

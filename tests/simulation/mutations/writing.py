@@ -1,6 +1,5 @@
 """An instant is reserved first; a marker is durable before its data file; each file is put once, by a separate name."""
 
-import copy
 from unittest import mock
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import close_staging
 from tallymark.engine.jobs import reports, write_job
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance import recovery
 from tallymark.engine.markers.direct_flag import DirectFlag, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
@@ -18,16 +18,13 @@ from tallymark.engine.tasks.file_name import new_file_name
 from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.tasks.open_file import OpenFile
 from tallymark.engine.timeline import seal
-from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.lease import Lease
-from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, Reservation
-from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tests.simulation import storage
 from tests.simulation.blocking import block_on
 from tests.simulation.executor import Stage
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Group, Without, both, member, replaced
+from tests.simulation.mutations.mutation import Group, both, member, replaced
 
 BEGIN = Group("Beginning")
 
@@ -39,14 +36,14 @@ async def _put_over(handle, reservation):
 
 _seal = WriteJob._seal
 _is_taken = reserve.is_taken
-_reserve = reserve.reserve
+_reserve_next = reserve.reserve_next
 
 
 async def _blind_to_open(handle, **options):
     """Reserve without regard to the instants of open writers, but recover them."""
     await handle.log.refresh()
     listed, handle.log.listed_open = handle.log.listed_open, frozenset()
-    reservation, lease = await _reserve(handle, **options)
+    reservation, lease = await _reserve_next(handle, **options)
     handle.log.listed_open = listed
     return reservation, lease
 
@@ -56,47 +53,28 @@ def _reserved_by_a_plain_put():
     """An instant is reserved by a plain put, whether an open writer has it or not. So two writers of one millisecond
     share an instant, its markers and its end.
     """
-    return both(replaced(reserve.is_taken, _put_over), replaced(reserve.reserve, _blind_to_open))
+    return both(replaced(reserve.is_taken, _put_over), replaced(reserve.reserve_next, _blind_to_open))
 
 
-@BEGIN.function(reserve.reserve, where.has_twins)
-async def _read_first(handle, *, operation, marker_kind):
-    """The log is read before the reservation. So an instant is taken that has been committed in between."""
-    # As ``reserve``, but for the order of its two looks.
-    newest = (await handle.log.refresh()).reached_instant
-    while True:
-        instant = instant_time(handle.clock.now(), after=newest)
-        reservation = Reservation(
-            instant=instant,
-            nonce=new_nonce(),
-            writer=WriterIdentity.here(),
-            marker_kind=marker_kind,
-            operation=operation,
-            expiry_s=handle.lease_settings.expiry_s,
-        )
-        lease = Lease(handle.backend, instant, handle.log, handle.lease_settings)
-        await lease.begin()
-        kind = DIRECT_TYPE if marker_kind == "direct" else BATCHED_TYPE
-        await handle.backend.put(f"{marker_folder(instant)}/{TYPE_FILE}", kind)
-        if await _is_taken(handle, reservation):
-            return reservation, lease
-        newest = max(newest, instant)
+@BEGIN.function(reserve.confirm, where.has_twins)
+async def _not_read_again(handle, reservation):
+    """The log is not read after the reservation. So an instant is taken that has been committed in between."""
+    kind = DIRECT_TYPE if reservation.marker_kind == "direct" else BATCHED_TYPE
+    await handle.backend.put(f"{marker_folder(reservation.instant)}/{TYPE_FILE}", kind)
+    return True
 
 
-@BEGIN.function(reserve.reserve)
-async def _without_beat(handle, **options):
-    """No heartbeat is put before the reservation. So a writer that has just started is treated as dead."""
-    muted = copy.copy(handle)
-    muted.backend = Without(handle.backend, "put", HEARTBEAT_FOLDER)
-    reservation, lease = await _reserve(muted, **options)
-    lease._backend = handle.backend
-    return reservation, lease
+@BEGIN.function(recovery.read_heartbeats)
+async def _without_first(handle):
+    """The reservation does not count as a heartbeat. So a writer that has just started is treated as dead."""
+    beats = [entry async for entry in handle.backend.list(HEARTBEAT_FOLDER)]
+    return {entry.path.rpartition("/")[2]: entry.modified for entry in beats}
 
 
-@BEGIN.function(reserve.reserve, where.has_mishap_or_storm)
+@BEGIN.function(reserve.reserve_next, where.has_mishap_or_storm)
 async def _nothing_listed(handle, **options):
     """A writer does not look for open instants. So what a dead writer has left stays."""
-    reservation, lease = await _reserve(handle, **options)
+    reservation, lease = await _reserve_next(handle, **options)
     handle.log.listed_open = frozenset()
     return reservation, lease
 
@@ -134,15 +112,21 @@ async def _not_flagged(*_):
 
 @MARKERS.member(WriteJob, "_seal", where.halts_at_its_flag)
 async def _flag_first(job):
-    """A job looks for the flag of direct markers before it puts its seal. So what a task marks itself in between is
-    neither committed nor excluded.
+    """A job looks for the flag of direct markers before tasks can put none any more. So what a task marks itself in
+    between is neither committed nor excluded.
     """
     flagged = await is_flagged(job._handle.backend, job.instant)
 
     async def as_read(*_):
         return flagged
 
-    with mock.patch.object(write_job, "is_flagged", as_read):
+    async def not_closed(*_):
+        return not flagged
+
+    with (
+        mock.patch.object(write_job, "is_flagged", as_read),
+        mock.patch.object(write_job, "close_direct", not_closed),
+    ):
         return await _seal(job)
 
 
