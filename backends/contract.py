@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 class NewFile(Protocol):
-    """A data file that is being written, owned by one thread. Its methods block.
+    """A data file that is being written, used by one thread at a time. Its methods block.
 
     Nothing is at its path before ``publish``; one of ``publish`` and ``abandon`` ends it, or ``again``.
     """

@@ -14,7 +14,7 @@ from tallymark.backends.object_client import Data
 
 
 class Spool:
-    """Bytes written in order, then read whole as often as needed. Owned by one thread."""
+    """Bytes written in order, then read whole as often as needed. Used by one thread at a time."""
 
     def __init__(self, memory_bytes: int) -> None:
         """``memory_bytes``: maximum kept in memory."""

@@ -137,8 +137,8 @@ class TaskSettings:
     """Maximum Arrow bytes that a task buffers for all its partitions; above it, the fullest partition is encoded
     early."""
     open_file_count: int = 500
-    """Maximum open files per task; above it, the file idle for the longest time is finished. Half of the usual limit
-    of 1,024."""
+    """Maximum open files per task, beside those that are being published; above it, the file idle for the longest time
+    is finished. Half of the usual limit of 1,024."""
     compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] = "zstd"
     """Parquet codec: zstd files are a third smaller than snappy's for a few percent of CPU."""
     marker_wait_s: float = 60.0
@@ -152,6 +152,14 @@ class TaskSettings:
     for the task's own put. Allows three connection attempts of five seconds each and a slow store's put."""
     service_pause_s: float = 30.0
     """Interval at which a process retries an unreachable service. No task waits for these retries."""
+    publish_count: int = 16
+    """Maximum files per task that are being published while the next ones are encoded, each in a thread. At 30 ms per
+    put, 150 small files take 0.3 s instead of 4.5 s, which is less than their encoding. With more, the tasks of a job
+    would only be throttled earlier by their store."""
+    publish_bytes: int = 128 * 1024 * 1024
+    """Maximum bytes of these files; a larger one is published alone. Enough for ``publish_count`` files of the size
+    that an object store keeps in memory (``StorageOptions.spool_memory_bytes``), or for one of the default
+    ``SizingSettings.max_file_bytes``: its put needs no others to use the bandwidth."""
     publish_attempt_count: int = 4
     """Maximum names under which one file is put to an object store that does not report the outcome of the previous
     put. If 5 of 100 puts fail so, 6 files in a million use up all names. Each name costs one more marker and
@@ -179,6 +187,8 @@ class TaskSettings:
         check(isinstance(self.fallback, bool), "fallback", self.fallback, "is True or False")
         check_above_zero("service_wait_s", self.service_wait_s)
         check_not_negative("service_pause_s", self.service_pause_s)
+        check_at_least(1, "publish_count", self.publish_count)
+        check_at_least(1, "publish_bytes", self.publish_bytes)
         check_at_least(1, "publish_attempt_count", self.publish_attempt_count)
         check_not_negative("publish_pause_s", self.publish_pause_s)
 

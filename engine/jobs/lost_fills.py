@@ -130,7 +130,8 @@ class LostFillRewriter:
                 file = file or OpenFile(ticket, backend, partition, lambda _: name, first=rows, footer=footer)
                 file.write(rows)
             assert file is not None, "there are new rows"
-            return file.publish()
+            file.close()
+            return file.put()
         except BaseException:
             if file is not None:
                 file.abandon()

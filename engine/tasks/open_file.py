@@ -30,7 +30,7 @@ def pause_thread(seconds: float) -> None:
 
 
 class OpenFile:
-    """A file whose marker was acked. Nothing is at its path before ``publish``; owned by one thread."""
+    """A file whose marker was acked. Nothing is at its path before ``put``; used by one thread at a time."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class OpenFile:
         self._take = take
         self._pause = pause
         self._file = DataFile(partition, take(partition), 0, 0)
+        self._names_tried = 1
         self._instant = ticket.instant
         self._settings = ticket.settings
         self._has_staging = backend.has_staging
@@ -94,20 +95,8 @@ class OpenFile:
         if self._ranged is not None:
             self._range = union(self._range, range_of(rows.column(self._ranged.name)))
 
-    def publish(self) -> DataFile:
-        """Publish the file at its path. On return it survives a crash.
-
-        Where an object store gives no clear outcome, the same bytes are put under another name, with another marker:
-        the returned file is the one that is known to exist. The earlier names are neither reported as files nor
-        returned as unused, so that the job fences them like those of lost attempts.
-
-        Raises:
-            Sealed: the job was committed or rolled back since; nothing was published.
-            CorruptObject: another object is at this file's name; it was not touched.
-            Unavailable: the outcome is unknown. The attempt is lost; the file can be found through its marker.
-                Otherwise
-                what ``take`` of the constructor raises.
-        """
+    def close(self) -> DataFile:
+        """Encode the footer. Return the file as ``put`` is to publish it. Raises Unavailable as ``write`` does."""
         with self._kept():
             self._writer.close()
         self._file = replace(
@@ -119,16 +108,18 @@ class OpenFile:
             if self._ranged is None or self._range is None
             else (Bounds(field_id(self._ranged), *self._range),),
         )
-        for names_tried in range(1, self._settings.publish_attempt_count):
-            try:
-                return self._published()
-            except Unavailable as error:
-                if self._has_staging:
-                    raise
-                self._rename(names_tried, error)
-        return self._published()
+        return self._file
 
-    def _published(self) -> DataFile:
+    def put(self) -> DataFile:
+        """Publish the closed file at its path. On return it survives a crash. May run in any thread, beside the puts of
+        other files.
+
+        Raises:
+            Sealed: the job was committed or rolled back since; nothing was published.
+            CorruptObject: another object is at this file's name; it was not touched.
+            Unavailable: the outcome is unknown. The file can be found through its marker. Where ``rename`` may follow,
+                this is raised after its pause, so that a store without answers gets fewer puts.
+        """
         try:
             self._new_file.publish()
         except NotFound as error:
@@ -136,17 +127,38 @@ class OpenFile:
         except AlreadyExists as error:
             # Without staging a closing job fences the names of those who have not reported: then it is a fence.
             raise (self._taken() if self._has_staging else self._sealed()) from error
+        except Unavailable:
+            if self._has_another_name:
+                self._pause(self._names_tried * self._settings.publish_pause_s)
+            raise
         return self._file
 
-    def _rename(self, names_tried: int, error: Unavailable) -> None:
-        self._pause(names_tried * self._settings.publish_pause_s)
+    def rename(self, error: Unavailable) -> None:
+        """Take another name, with another marker, for the same bytes, after ``put`` has raised the error: the next
+        ``put`` publishes them there.
+
+        Earlier names are neither reported as files nor returned as unused, so that the job fences them like those of
+        lost attempts.
+
+        Raises:
+            Unavailable: the given error, if no other name is tried: on stores with staging, and after the last one.
+                Otherwise
+                what ``take`` of the constructor raises.
+        """
+        if not self._has_another_name:
+            raise error
+        self._names_tried += 1
         name = self._take(self._file.partition)
         _events.warning("file.renamed", instant=self._instant, path=self._file.path, name=name, reason=error)
         self._file = replace(self._file, name=name)
         self._new_file = self._new_file.again(self._file.path)
 
+    @property
+    def _has_another_name(self) -> bool:
+        return not self._has_staging and self._names_tried < self._settings.publish_attempt_count
+
     def abandon(self) -> None:
-        """Drop the file. Does nothing after ``publish``."""
+        """Drop the file. Does nothing after ``put`` has returned."""
         with suppress(Exception):
             self._writer.close()
         self._writer.is_open = False  # else it tries once more when it is collected

@@ -3,6 +3,7 @@
 Path of a batch::
 
     conform -> partition_index -> marker_prefetch -> row_buffer -> (row group due) -> marker_prefetch -> open_file
+        -> (file due) -> publisher
 
 Where a small file is to be filled, its rows take the same path before the first new row of their partition.
 """
@@ -10,7 +11,7 @@ Where a small file is to be filled, its rows take the same path before the first
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,7 @@ from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.tasks.marker_sources import MarkerSource, task_markers
 from tallymark.engine.tasks.merge import ROW
 from tallymark.engine.tasks.open_file import OpenFile, pause_thread
+from tallymark.engine.tasks.publisher import Publisher
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.row_buffer import RowBuffer
 from tallymark.engine.tasks.shared_backend import shared_backend
@@ -56,8 +58,9 @@ def write_task(
     """Write the batches as files of the ticket's job. Blocking; for any process, and any thread but an event loop's.
 
     The files exist when this returns, and count when the job commits this report. Memory is bounded by the settings'
-    ``buffer_bytes``, one batch and one row group being encoded, and the open files' sinks: negligible on stores with
-    staging, the bytes of each open file where a store takes only whole objects.
+    ``buffer_bytes``, one batch and one row group being encoded, and the sinks of open files and of those that are being
+    published: negligible on stores with staging. Where a store takes only whole objects, these are the bytes of each
+    open file and ``publish_bytes``, or one larger file. Beyond ``spool_memory_bytes`` a file is on disk.
 
     ``batches`` may also be a table or a reader. ``task`` identifies the reports of one task; with ``stage`` and
     ``attempt``, all 0 or more, it is part of the files' names, which are unique in any case. ``planned`` are the files
@@ -134,8 +137,11 @@ class TaskWriter:
         read: Callable[[str], Future[bytes]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] = pause_thread,
+        executor: Executor | None = None,
     ) -> None:
-        """``read`` starts the reading of an object, and is needed where files are filled."""
+        """``read`` starts the reading of an object, and is needed where files are filled. ``executor`` publishes files,
+        by default in threads, which start as they are needed; the writer shuts it down.
+        """
         settings = ticket.settings
         self._ticket = ticket
         self._backend = backend
@@ -159,7 +165,7 @@ class TaskWriter:
         )
         self._open: OrderedDict[int, OpenFile] = OrderedDict()
         """By partition, the least recently written first."""
-        self._files: list[DataFile] = []
+        self._publisher = Publisher(settings, executor or ThreadPoolExecutor(settings.publish_count, "publish"))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch, or its changes if it has the columns of such; encode what has become due."""
@@ -197,16 +203,18 @@ class TaskWriter:
     def finish(self) -> TaskReport:
         """Publish everything and end the task."""
         self._append(self._changes.finish())
-        for partition in self._buffer.remaining():
+        remaining = self._buffer.remaining()
+        for partition in remaining:
             self._encode(partition, is_last=True)
-            self._publish(partition)
+            self._publish(partition, is_last=partition == remaining[-1])
         while self._open:
-            self._publish(next(iter(self._open)))
+            self._publish(next(iter(self._open)), is_last=True)
+        files = tuple(map(self._filling.published, self._publisher.finish()))
         return TaskReport(
             instant=self._ticket.instant,
             task=self._task,
             attempt=self._attempt,
-            files=tuple(self._files),
+            files=files,
             fills=self._filling.done,
             planned=self._filling.sizes,
             rewrites=tuple(self._changes.rewrites),
@@ -222,6 +230,7 @@ class TaskWriter:
 
     def __exit__(self, *_: object) -> None:
         with ExitStack() as abandoned:
+            abandoned.callback(self._publisher.close)
             while self._open:
                 abandoned.callback(self._open.popitem()[1].abandon)
 
@@ -260,9 +269,8 @@ class TaskWriter:
         self._open.move_to_end(partition)
         return self._open[partition]
 
-    def _publish(self, partition: int) -> None:
-        """Publish the partition's open file, if it has one."""
-        file = self._open.get(partition)
-        if file is not None:
-            self._files.append(self._filling.published(file.publish()))
+    def _publish(self, partition: int, *, is_last: bool = False) -> None:
+        """Publish the partition's open file, if it has one. ``is_last``: no row of another one is left to encode."""
+        if partition in self._open:
+            self._publisher.add(self._open[partition], is_last=is_last and len(self._open) == 1)
             del self._open[partition]

@@ -52,6 +52,8 @@ CASES: list[tuple[type, str, list[object]]] = [
     (TaskSettings, "fallback", [None, 1, "no"]),
     (TaskSettings, "service_wait_s", [0, -1, "20"]),
     (TaskSettings, "service_pause_s", [-1, "30"]),
+    (TaskSettings, "publish_count", [0]),
+    (TaskSettings, "publish_bytes", [0]),
     (TaskSettings, "publish_attempt_count", [0, 1.5]),
     (TaskSettings, "publish_pause_s", [-1, "1"]),
     (ViewSettings, "store", ["", "rocksdb", None]),

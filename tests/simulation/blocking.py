@@ -5,11 +5,13 @@ and continues when that has been awaited.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Executor, Future
+from functools import partial
 from typing import Any, TypeVar
 
 import trio
+from anyio.abc import TaskGroup
 from greenlet import getcurrent, greenlet
 
 T = TypeVar("T")
@@ -42,9 +44,33 @@ def block_on(awaitable: Awaitable[T]) -> T:
     return value
 
 
-def wait(futures: Sequence["Future[Any]"], timeout: float = math.inf) -> None:
+def wait(futures: Iterable["Future[Any]"], timeout: float = math.inf, *, return_when: str = ALL_COMPLETED) -> None:
     """In place of ``concurrent.futures.wait``."""
-    block_on(until_done(futures[0], timeout))
+    waiting = list(futures)
+    block_on(until_done(waiting, timeout, count=1 if return_when == FIRST_COMPLETED else len(waiting)))
+
+
+class BlockingExecutor(Executor):
+    """In place of a pool of threads: each call is code in ``run_blocking``, beside the one that submits it."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._futures: list[Future[Any]] = []
+
+    def submit(self, code: Callable[..., T], /, *arguments: Any, **named: Any) -> "Future[T]":
+        future: Future[T] = Future()
+        self._futures.append(future)
+        self._tasks.start_soon(self._run, future, partial(code, *arguments, **named))
+        return future
+
+    def shutdown(self, wait: bool = True, **_: Any) -> None:
+        block_on(until_done(self._futures))
+
+    async def _run(self, future: "Future[Any]", code: Callable[[], Any]) -> None:
+        try:
+            future.set_result(await run_blocking(code))
+        except Exception as error:
+            future.set_exception(error)
 
 
 class BlockingLoop:
@@ -62,9 +88,13 @@ class BlockingLoop:
         pass
 
 
-async def until_done(future: "Future[Any]", timeout_s: float) -> None:
-    """Return when the future has settled, or the time is over."""
-    done = trio.Event()
-    future.add_done_callback(lambda _: done.set())
+async def until_done(
+    futures: Sequence["Future[Any]"], timeout_s: float = math.inf, *, count: int | None = None
+) -> None:
+    """Return when so many of the futures have settled, all by default, or the time is over."""
+    done = trio.Semaphore(0)
+    for future in futures:
+        future.add_done_callback(lambda _: done.release())
     with trio.move_on_after(timeout_s):
-        await done.wait()
+        for _ in range(len(futures) if count is None else count):
+            await done.acquire()

@@ -23,7 +23,7 @@ from tallymark.engine.tasks.marker_sources import DirectMarkers, FallbackMarkers
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import TaskWriter
 from tallymark.engine.tasks.ticket import WriteTicket
-from tests.simulation.blocking import block_on, run_blocking, until_done
+from tests.simulation.blocking import BlockingExecutor, block_on, run_blocking, until_done
 from tests.simulation.client import Client
 from tests.simulation.keyed.rows import key_of, order_of
 from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan
@@ -204,6 +204,7 @@ async def write(
             read=source.read,
             monotonic=lambda: scene.kernel.now,
             pause=lambda seconds: block_on(trio.sleep(seconds)),  # noqa: ASYNC105  # awaited there
+            executor=BlockingExecutor(source.background),
         ) as writer:
             for batch in ahead:
                 writer.write(batch)
@@ -284,7 +285,7 @@ class Recorded:
         self.ticket = ticket
         self.port = scene.port(process)
         self._name = process.name
-        self._background = background
+        self.background = background
         self._source = _source(scene, process, ticket, self.port, background)
         self._asked: list[Future[None]] = []
 
@@ -298,7 +299,7 @@ class Recorded:
     def read(self, path: str) -> Future[bytes]:
         """As a task's own loop does it."""
         future: Future[bytes] = Future()
-        self._background.start_soon(self._read, future, path)
+        self.background.start_soon(self._read, future, path)
         return future
 
     async def _read(self, future: Future[bytes], path: str) -> None:
@@ -309,5 +310,4 @@ class Recorded:
             future.set_exception(error)
 
     async def settled(self) -> None:
-        for future in self._asked:
-            await until_done(future, float("inf"))
+        await until_done(self._asked)

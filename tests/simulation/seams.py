@@ -15,7 +15,7 @@ from tallymark.engine.jobs import changes, file_plan, lost_fills, open_job
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.rpc import server
-from tallymark.engine.tasks import marker_prefetch, small_file_merge
+from tallymark.engine.tasks import marker_prefetch, publisher, small_file_merge
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.upsert import keys, locate
@@ -60,8 +60,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),
-            (marker_prefetch, "wait", wait),
-            (small_file_merge, "wait", wait),
+            *((module, "wait", wait) for module in (marker_prefetch, publisher, small_file_merge)),
             (lost_fills, "_in_thread", _in_thread),
             (lost_fills, "create_direct", partial(_create_direct, scene)),
             (file_plan, "claimed_by_others", partial(_claimed_by_others, scene)),

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from typing import TypeVar
 
 import anyio
@@ -100,6 +100,18 @@ class Markers:
     @property
     def asked(self) -> list[str]:
         return [path for request in self.requests for path in request]
+
+
+class AtOnce(Executor):
+    """Publishes each file in the task's thread, before the next one is opened."""
+
+    def submit(self, put, /, *_, **__):
+        outcome: Future = Future()
+        try:
+            outcome.set_result(put())
+        except Exception as error:
+            outcome.set_exception(error)
+        return outcome
 
 
 class WatchedBackend:

@@ -10,7 +10,8 @@ from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.open_file import OpenFile
-from tests.engine.tasks.scene import FLIGHTS, STAGING, flights, footer, memory, schema_of, stored, ticket
+from tallymark.engine.tasks.publisher import Publisher
+from tests.engine.tasks.scene import FLIGHTS, STAGING, AtOnce, flights, footer, memory, schema_of, stored, ticket
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 
 PATH = "month=1/f.parquet"
@@ -35,6 +36,13 @@ def begun(backend, schema=FLIGHTS, names=None, **settings):
     return OpenFile(job, backend, "month=1", names.take, first=rows(), footer=footer, pause=names.paused.append)
 
 
+def published(file):
+    """What a task makes of the file, without other threads."""
+    publisher = Publisher(file._settings, AtOnce())
+    publisher.add(file)
+    return publisher.finish()[0]
+
+
 def rows(count=10):
     return pa.Table.from_batches([flights(range(count))])
 
@@ -50,7 +58,7 @@ def test_a_published_file_is_what_its_data_file_says(backend):
     file.write(rows(3))
     file.write(rows(4))
     assert stored(backend).keys().isdisjoint({PATH})
-    data_file = file.publish()
+    data_file = published(file)
     assert (data_file.path, data_file.rows, data_file.bytes) == (PATH, 7, len(stored(backend)[PATH]))
     assert footer(backend, PATH).num_row_groups == 2
 
@@ -60,7 +68,7 @@ def test_nothing_is_left_of_an_abandoned_file_and_abandoning_a_published_one_doe
     file.abandon()
     assert stored(backend) == {}
     file = written(backend)
-    file.publish()
+    published(file)
     file.abandon()
     assert set(stored(backend)) == {PATH}
 
@@ -71,7 +79,7 @@ def test_the_file_has_the_promised_form(backend):
     schema = schema.with_metadata({"org.apache.spark.sql.parquet.row.metadata": "{}"})
     file = begun(backend, schema, compression="snappy")
     file.write(pa.Table.from_pydict({"at": [1, 2], "text": ["a", "a"]}, schema=schema))
-    file.publish()
+    published(file)
     metadata: Any = footer(backend, PATH)
     at, text = (metadata.row_group(0).column(number) for number in range(2))
     assert metadata.format_version == "2.6"
@@ -92,7 +100,7 @@ def test_a_job_that_ended_meanwhile_seals_the_file(has_staging):
     else:
         anyio.run(storage.put_new, PATH, b"a fence")
     with pytest.raises(Sealed, match=r"20261121020304005 was committed or rolled back since; month=1/f.parquet"):
-        file.publish()
+        published(file)
     file.abandon()
     assert stored(storage) == ({} if has_staging else {PATH: b"a fence"})
 
@@ -109,7 +117,7 @@ def test_a_stranger_under_a_fresh_name_is_reported_and_not_touched():
     file = begun(storage)
     anyio.run(storage.put, PATH, b"strange")
     with pytest.raises(CorruptObject, match=r"something lies at month=1/f\.parquet"):
-        file.publish()
+        published(file)
     assert stored(storage) == {PATH: b"strange"}
 
 
@@ -118,14 +126,14 @@ def test_a_file_whose_put_is_unclear_goes_under_another_name(fault):
     names = Names()
     storage = FaultyBackend(memory(has_staging=False), fault("publish", nth=1), fault("publish", nth=2))
     file = written(storage, names=names, publish_pause_s=0.5)
-    published = file.publish()
-    assert (published.path, published.rows) == ("month=1/f2.parquet", 10)
-    assert stored(storage.inner).keys() - {published.path} == (
+    found = published(file)
+    assert (found.path, found.rows) == ("month=1/f2.parquet", 10)
+    assert stored(storage.inner).keys() - {found.path} == (
         {PATH, "month=1/f1.parquet"} if fault is lost_answer else set()
     )
     assert len(set(stored(storage.inner).values())) == 1
-    assert footer(storage.inner, published.path).num_rows == 10
-    assert len(stored(storage.inner)[published.path]) == published.bytes
+    assert footer(storage.inner, found.path).num_rows == 10
+    assert len(stored(storage.inner)[found.path]) == found.bytes
     assert names.paused == [0.5, 1.0]
 
 
@@ -139,7 +147,7 @@ def test_an_outcome_that_stays_unknown_fails_the_file_and_no_name_is_put_twice(h
     storage = FaultyBackend(memory(has_staging=has_staging), lost_answer("publish"))
     file = written(storage, names=names, **settings)
     with pytest.raises(Unavailable):
-        file.publish()
+        published(file)
     assert names.taken == ["f.parquet", "f1.parquet", "f2.parquet", "f3.parquet"][:taken]
     assert storage.paths("publish") == [f"month=1/{name}" for name in names.taken]
     assert len(names.paused) == taken - 1
@@ -151,7 +159,7 @@ def test_a_job_that_ended_while_a_file_took_another_name_seals_it():
     anyio.run(storage.put_new, "month=1/f1.parquet", b"a fence")
     file = written(storage)
     with pytest.raises(Sealed, match=r"month=1/f1\.parquet was dropped"):
-        file.publish()
+        published(file)
     file.abandon()
     assert stored(storage.inner) == {"month=1/f1.parquet": b"a fence"}
 

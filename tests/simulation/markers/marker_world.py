@@ -201,7 +201,7 @@ class _Client:
             return None
         request = self._scene.record_request(self._process.name, instant, paths_of(plan))
         future = client.request(paths_of(plan))
-        await until_done(future, plan.patience_s)
+        await until_done([future], plan.patience_s)
         if not future.done():
             self._scene.record(GaveUp, request=request)
             return None

@@ -140,7 +140,7 @@ async def _neither_seal_nor_log(*_):
 DATA = Group("Data files and reports")
 
 _begun = OpenFile._begun
-_rename = OpenFile._rename
+_rename = OpenFile.rename
 _unused = MarkersAhead.unused.fget  # type: ignore[attr-defined]
 _receive = Stage._receive
 _run = Stage.run
@@ -167,9 +167,9 @@ class _Repeated:
                 return  # by the first put, it thinks
 
 
-def _rename_and_give_back(file, names_tried, error):
+def _rename_and_give_back(file, error):
     vars(file._take.__self__).setdefault("given_back", []).append(file._file.path)
-    _rename(file, names_tried, error)
+    _rename(file, error)
 
 
 def _unused_and_given_back(ahead):
@@ -203,13 +203,13 @@ def _repeated_by_the_client():
     return mock.patch.object(storage, "TWICE", (*storage.TWICE, "data"))
 
 
-@DATA.member(OpenFile, "_rename", where.without_staging, where.has_storm)
-def _rename_unmarked(file, names_tried, error):
+@DATA.member(OpenFile, "rename", where.without_staging, where.has_storm)
+def _rename_unmarked(file, error):
     """A file whose put is unclear is put under another name that was not marked. So a file is stored that no marker
     names.
     """
     before, file._take = file._take, lambda _: new_file_name(instant=file._instant, task=0, stage=0, attempt=0)
-    _rename(file, names_tried, error)
+    _rename(file, error)
     file._take = before
 
 
@@ -219,7 +219,7 @@ def _given_back():
     twice.
     """
     return both(
-        member(OpenFile, "_rename", _rename_and_give_back),
+        member(OpenFile, "rename", _rename_and_give_back),
         mock.patch.object(MarkersAhead, "unused", property(_unused_and_given_back)),
     )
 
