@@ -89,8 +89,10 @@ class Objects:
             case "POST", "":
                 return 200, _XML, self.uploads.begun(request.key, request.headers)
             case "POST", upload if (found := self.uploads.ended(upload)) is not None:
-                return 200, _XML, completed(self._store(request.key, None, found.size, found.headers))
-            case "PUT", upload if self.uploads.add(upload, request.query["partNumber"][0], request.size):
+                return 200, _XML, completed(self._store(request.key, found.body, found.size, found.headers))
+            case "PUT", upload if self.uploads.add(
+                upload, int(request.query["partNumber"][0]), request.size, request.body
+            ):
                 return 200, {"ETag": self._tag()}, b""
             case "DELETE", upload if self.uploads.ended(upload) is not None:
                 return 204, {}, b""

@@ -12,12 +12,18 @@ NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 class Upload:
     key: str
     headers: dict[str, str]
-    parts: dict[str, int] = field(default_factory=dict)
-    """Bytes by number; they are counted and forgotten."""
+    parts: dict[int, tuple[int, bytes | None]] = field(default_factory=dict)
+    """Size and bytes by number; a large part is counted and forgotten."""
 
     @property
     def size(self) -> int:
-        return sum(self.parts.values())
+        return sum(size for size, _ in self.parts.values())
+
+    @property
+    def body(self) -> bytes | None:
+        """The parts in their order; None if one was forgotten."""
+        bodies = [body for _, (_, body) in sorted(self.parts.items()) if body is not None]
+        return b"".join(bodies) if len(bodies) == len(self.parts) else None
 
 
 @dataclass(slots=True)
@@ -34,11 +40,11 @@ class Uploads:
         said = f"<Key>{escape(key)}</Key><UploadId>{name}</UploadId>"
         return f"<InitiateMultipartUploadResult {NAMESPACE}>{said}</InitiateMultipartUploadResult>".encode()
 
-    def add(self, name: str, number: str, size: int) -> bool:
+    def add(self, name: str, number: int, size: int, body: bytes | None) -> bool:
         """Take a part; False if there is no such upload."""
         if (found := self.open.get(name)) is None:
             return False
-        found.parts[number] = size
+        found.parts[number] = size, body
         return True
 
     def ended(self, name: str) -> Upload | None:
