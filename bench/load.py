@@ -21,7 +21,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, count, islice
@@ -115,8 +115,11 @@ class Seen:
     """Time in which those were answered."""
     answered: int
     """Including the warm-up."""
+    within: float = 0.0
+    """Answers in the time of the load; one that ends after it counts by its part before."""
     received_bytes: int = 0
     caller_cpu_s: float = 0.0
+    """Of the callers' processes since the load started."""
     extra: Mapping[str, float] = field(default_factory=dict)
     """Sums of what the targets themselves have counted."""
 
@@ -138,12 +141,23 @@ class Seen:
             latency_s=self.latency_s + other.latency_s,
             counted_s=self.counted_s + other.counted_s,
             answered=self.answered + other.answered,
+            within=self.within + other.within,
             received_bytes=self.received_bytes + other.received_bytes,
             caller_cpu_s=self.caller_cpu_s + other.caller_cpu_s,
+            extra=_added([self.extra, other.extra]),
         )
 
 
-def run_load(target: Target, load: Load, logs: Path, *, counting: Callable[[float], None] = lambda began: None) -> Seen:
+def _added(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for each in counts:
+        found |= {name: found.get(name, 0) + value for name, value in each.items()}
+    return found
+
+
+def run_load(
+    target: Target, load: Load, logs: Path, *, counting: Callable[[float], object] = lambda began: None
+) -> Seen:
     """Return what callers see at this target. ``counting`` is called once the warm-up is over.
 
     Raises:
@@ -166,16 +180,14 @@ def run_load(target: Target, load: Load, logs: Path, *, counting: Callable[[floa
         threading.Event().wait(max(0.0, begin + load.warm_up_s - now()))
         counting(begin)
         answers = [caller.answer() for caller in callers]
-    extra: dict[str, float] = {}
-    for each in answers:
-        extra |= {name: extra.get(name, 0) + value for name, value in each["extra"].items()}
     return Seen(
         latency_s=tuple(chain.from_iterable(each["latency_s"] for each in answers)),
         counted_s=max(max(each["ended"] for each in answers) - begin - load.warm_up_s, load.seconds),
         answered=sum(each["answered"] for each in answers),
+        within=sum(each["within"] for each in answers),
         received_bytes=sum(each["received_bytes"] for each in answers),
         caller_cpu_s=sum(each["cpu_s"] for each in answers),
-        extra=extra,
+        extra=_added(each["extra"] for each in answers),
     )
 
 
@@ -207,10 +219,13 @@ class Calling:
     next_due: NextDue
     count_from: float
     """Requests that were due before are the warm-up."""
+    until: float = float("inf")
+    """End of the load."""
     due: float | None = None
     latency_s: list[float] = field(default_factory=list)
     answered: int = 0
     """Including the warm-up."""
+    within: float = 0.0
 
     def begin(self, moment: float) -> None:
         self.due = self.next_due(moment)
@@ -220,6 +235,7 @@ class Calling:
         self.answered += 1
         if self.due >= self.count_from:
             self.latency_s.append(moment - self.due)
+            self.within += 1.0 if moment <= self.until else (self.until - self.due) / (moment - self.due)
         self.due = self.next_due(moment)
 
 
@@ -235,7 +251,8 @@ def callings(load: Mapping[str, Any], begin: float, random: Random) -> list[Call
             next_due = open_loop(poisson(load["rate"], begin, until, Random(random.random())))  # noqa: S311 no secret
         else:
             next_due = closed_loop(until=until)
-        found.append(Calling(next_due, begin if load["count"] is not None else count_from))
+        is_counted = load["count"] is not None
+        found.append(Calling(next_due, begin) if is_counted else Calling(next_due, count_from, until))
     return found
 
 
@@ -348,16 +365,18 @@ def main(lines: TextIO, answers: TextIO) -> None:
         return
     targets = [made(target, first + number) for number in range(load["connections"])]
     slots, every = _slots(load, targets, first, lines, answers)
+    cpu_s = time.process_time()
     (poll_all if made.style == "poll" else in_threads)(targets, slots)
-    _finish(answers, every, targets)
+    _finish(answers, every, targets, cpu_s)
 
 
 async def _main_of_tasks(made: Any, asked: Mapping[str, Any], lines: TextIO, answers: TextIO) -> None:
     target, load, first = asked["target"], asked["load"], asked["first"]
     async with _opened(made, target, first, load["connections"]) as targets:
         slots, every = _slots(load, targets, first, lines, answers)
+        cpu_s = time.process_time()
         await in_tasks(targets, slots)
-        _finish(answers, every, targets)
+        _finish(answers, every, targets, cpu_s)
 
 
 @asynccontextmanager
@@ -380,19 +399,18 @@ def _slots(
     return [every[place * each : place * each + each] for place in range(len(targets))], every
 
 
-def _finish(answers: TextIO, every: Sequence[Calling], targets: Sequence[Any]) -> None:
-    extra: dict[str, float] = {}
-    for target in targets[:1]:
-        extra = dict(getattr(target, "statistics", dict)())
+def _finish(answers: TextIO, every: Sequence[Calling], targets: Sequence[Any], cpu_before_s: float) -> None:
+    counting = targets[:1] if targets[0].style == "task" else targets  # tasks share what counts
     answer(
         answers,
         {
             "latency_s": [latency for calling in every for latency in calling.latency_s],
             "answered": sum(calling.answered for calling in every),
+            "within": sum(calling.within for calling in every),
             "ended": now(),
             "received_bytes": sum(getattr(target, "received_bytes", 0) for target in targets),
-            "cpu_s": time.process_time(),
-            "extra": extra,
+            "cpu_s": time.process_time() - cpu_before_s,
+            "extra": _added(getattr(target, "statistics", dict)() for target in counting),
         },
     )
 

@@ -33,6 +33,12 @@ def test_a_closed_loop_follows_each_answer_until_its_time_is_over():
     assert calling.due is None
 
 
+def test_an_answer_after_the_end_counts_by_its_part_before():
+    calling = Calling(closed_loop(until=1.0), count_from=0.0, until=1.0)
+    called(calling, 0.75, 1.0)
+    assert (calling.answered, calling.within) == (2, 1.25)
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_counted_load_sends_that_many_requests(count):
     calling = Calling(counted(count), count_from=0.0)
@@ -65,10 +71,11 @@ def test_all_callers_together_send_at_the_rate_of_the_load():
 
 
 def test_rounds_are_joined_sample_by_sample():
-    one, other = (Seen(latency_s=latency, counted_s=2.0, answered=4) for latency in ((0.1, 0.3), (0.2,)))
+    counts = {"puts": 2.0}
+    one, other = (Seen(latency_s=latency, counted_s=2.0, answered=4, extra=counts) for latency in ((0.1, 0.3), (0.2,)))
     joined = one + other
     assert (joined.latency_s, joined.counted_s, joined.answered) == ((0.1, 0.3, 0.2), 4.0, 8)
-    assert joined.rate == 3 / 4
+    assert (joined.rate, joined.extra) == (3 / 4, {"puts": 4.0})
 
 
 def test_quantiles_are_samples():
