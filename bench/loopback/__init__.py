@@ -7,6 +7,6 @@ store that is far away does. ``objects`` is the one bucket and its answers, ``li
 ``server`` the process.
 """
 
-from tallymark.bench.loopback.server import credentials, server
+from tallymark.bench.loopback.server import credentials, seen, server
 
-__all__ = ["server", "credentials"]
+__all__ = ["server", "seen", "credentials"]

@@ -1,12 +1,17 @@
 """The process of the server, for the duration of its use."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
-from tallymark.bench.loopback.objects import KEPT_BYTES_MAX
+from tallymark.bench.loopback.objects import BUCKET, KEPT_BYTES_MAX
+
+TIMEOUT_S = 30.0
+"""A time limit beyond any latency that may be requested."""
 
 
 @contextmanager
@@ -27,6 +32,13 @@ def server(
             yield f"http://127.0.0.1:{int(running.stdout.readline())}"
         finally:
             running.stdin.close()
+
+
+def seen(endpoint: str) -> dict[str, int]:
+    """Return the requests by kind since the last call."""
+    with urlopen(f"{endpoint}/{BUCKET}?seen", timeout=TIMEOUT_S) as answer:  # noqa: S310 our own server
+        found: dict[str, int] = json.load(answer)
+        return found
 
 
 def credentials() -> dict[str, object]:

@@ -2,18 +2,16 @@
 of its cleaning.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from urllib.request import urlopen
 
 import anyio
 import anyio.to_thread
 import pyarrow as pa
 
-from tallymark.bench.loopback.objects import BUCKET
+from tallymark.bench.loopback import seen
 from tallymark.bench.results import Table, column, seconds
 from tallymark.bench.stores import far
 from tallymark.engine.table import Table as DataTable
@@ -28,8 +26,6 @@ LATENCY_S = 0.03
 
 TASKS = 8
 """At once; each has rows of its own partitions."""
-
-TIMEOUT_S = 30.0
 
 _FIELDS: list[tuple[str, pa.DataType]] = [("value", pa.int64()), ("p", pa.string())]
 
@@ -59,7 +55,7 @@ async def measure(count: int) -> CommitRow:
         table = open_table(store.url, options=store.options)
         partitions = [f"{number:06}" for number in range(count)]
         await _append(table, partitions)  # makes the table and its partitions
-        read = partial(_requests, str(store.options.endpoint))
+        read = partial(seen, str(store.options.endpoint))
         await anyio.to_thread.run_sync(read)
         commit_s = await _append(table, partitions)
         found = await anyio.to_thread.run_sync(read)
@@ -98,13 +94,6 @@ def _tasks(ticket: WriteTicket, partitions: Sequence[str]) -> list[TaskReport]:
 
 def _rows(partitions: Sequence[str]) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array(range(len(partitions)), pa.int64()), pa.array(partitions)], schema=SCHEMA)
-
-
-def _requests(endpoint: str) -> dict[str, int]:
-    """Return the requests by kind since the last call."""
-    with urlopen(f"{endpoint}/{BUCKET}?seen", timeout=TIMEOUT_S) as answer:  # noqa: S310 our own server
-        found: dict[str, int] = json.load(answer)
-        return found
 
 
 if __name__ == "__main__":

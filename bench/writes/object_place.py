@@ -1,12 +1,10 @@
 """S3: the harness's own server, which takes its time, or a store of the user's."""
 
-import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from urllib.request import urlopen
 
 import anyio
 
@@ -14,9 +12,8 @@ from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.hadoop_aws import CONNECTORS
 from tallymark.bench.jars import BARE, BARE_CONF
-from tallymark.bench.loopback import server
+from tallymark.bench.loopback import seen, server
 from tallymark.bench.loopback.objects import BUCKET
-from tallymark.bench.writes.order import Figures
 from tallymark.bench.writes.place import WritePlace
 
 REMOVAL_S_MAX = 600.0
@@ -24,9 +21,6 @@ REMOVAL_S_MAX = 600.0
 
 KEPT_BYTES_MAX = 1 << 25
 """Of the harness's own server: the logs of all formats have to be read again, with 16,500 files in a commit."""
-
-SEEN_TIMEOUT_S = 30.0
-"""A time limit beyond any latency that may be requested."""
 
 LOOPBACK_REGION = "us-east-1"
 
@@ -48,7 +42,7 @@ def far_away(latency_s: float) -> Iterator[WritePlace]:
             conf=_conf(StorageOptions(endpoint=endpoint, region=LOOPBACK_REGION, path_style=True)),
             environment=LOOPBACK_KEYS,
             can_read=False,
-            seen=partial(_seen, endpoint),
+            seen=partial(seen, endpoint),
         )
 
 
@@ -79,12 +73,6 @@ def bucket(url: str, options: StorageOptions) -> Iterator[WritePlace]:
         )
     finally:
         anyio.run(remove, backend="trio")
-
-
-def _seen(endpoint: str) -> Figures:
-    with urlopen(f"{endpoint}/{BUCKET}?seen", timeout=SEEN_TIMEOUT_S) as answer:  # noqa: S310 our own server
-        found: Figures = json.load(answer)
-        return found
 
 
 def _conf(options: StorageOptions) -> Mapping[str, str]:
