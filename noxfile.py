@@ -68,6 +68,7 @@ PINS = """
     psutil==7.2.2
     pyarrow==26.0.1
     pyarrow-stubs==20.0.0.20260819
+    pyiceberg==0.12.0
     pyspark==4.3.0
     pytest==9.2.0
     pytest-cov==7.1.0

@@ -12,7 +12,7 @@ from tallymark.backends.options import StorageOptions
 from tallymark.bench.command import json_option, run_question, storage_option, svg_option
 from tallymark.bench.markers.command import markers
 
-EVIDENCE = ("writes", "killed", "sizing", "views", "history", "upserts")
+EVIDENCE = ("writes", "killed", "sizing", "views", "history", "upserts", "commits")
 """Questions of the repository that are not in the wheel: they compare Tallymark with other writers and servers."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-LIBRARIES = ("tallymark", "obstore", "hdfs-native", "anyio", "trio", "pyarrow", "pyspark", "deltalake")
+LIBRARIES = ("tallymark", "obstore", "hdfs-native", "anyio", "trio", "pyarrow", "pyspark", "deltalake", "pyiceberg")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

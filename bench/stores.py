@@ -52,9 +52,10 @@ def near(parent: Path) -> Iterator[MarkerStore]:
 
 @contextmanager
 def far(latency_s: float, puts_per_s: float) -> Iterator[MarkerStore]:
-    """Yield the S3 stand-in, with this latency per request and this limit of changed objects per second."""
+    """Yield the S3 stand-in, with this latency per request and this limit of changed objects per second, if any."""
     provider = f"{credentials.__module__}:{credentials.__name__}"
-    where = f"S3 stand-in, {latency_s * 1000:g} ms a request, {puts_per_s:,.0f} puts/s"
+    limit = f", {puts_per_s:,.0f} puts/s" if puts_per_s else ""
+    where = f"S3 stand-in, {latency_s * 1000:g} ms a request{limit}"
     with server(latency_s, puts_per_s=puts_per_s, kept_bytes_max=KEPT_BYTES_MAX) as endpoint:
         options = StorageOptions(endpoint=endpoint, region="us-east-1", credentials=provider, request_count_max=AT_ONCE)
         yield MarkerStore(f"s3://{BUCKET}/table", where, options)

@@ -18,7 +18,7 @@ class Disk:
         """Synced as in our backend: what was read may be acted on, and a crash must not take it back."""
         target = self._root / path
         data = target.read_bytes()
-        _sync(target.parent)
+        sync(target.parent)
         return data
 
     def put(self, path: str, data: bytes) -> None:
@@ -28,7 +28,7 @@ class Disk:
         except FileNotFoundError:
             target.parent.mkdir(parents=True, exist_ok=True)
             scratch.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
 
     def put_new(self, path: str, data: bytes) -> None:
         self.data_file(path, [data])
@@ -41,7 +41,7 @@ class Disk:
         for target in targets:
             target.unlink()
         for folder in {target.parent for target in targets}:
-            _sync(folder)
+            sync(folder)
 
     def data_file(self, path: str, pieces: Sequence[bytes]) -> None:
         scratch, target = self._written(pieces), self._root / path
@@ -50,7 +50,7 @@ class Disk:
         except FileNotFoundError:
             target.parent.mkdir(parents=True, exist_ok=True)
             os.link(scratch, target)
-        _sync(target.parent)
+        sync(target.parent)
         scratch.unlink()
 
     def _written(self, pieces: Sequence[bytes]) -> Path:
@@ -72,8 +72,9 @@ def _walk(folder: str) -> Iterator[tuple[str, int, float]]:
                 yield item.path, facts.st_size, facts.st_mtime
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """Make a folder's names, or a file's bytes, durable."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

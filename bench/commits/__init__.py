@@ -1,0 +1,12 @@
+"""Question ``commits``: how many commits a second, and how long each takes, beside deltalake and pyiceberg.
+
+    command      the command line, and the names of the parts
+    question     the places, and each part at each of them
+    sides        one writer of each format, as the load generator drives it
+    measure      one load on one new table, and the row that it becomes
+
+    writers      part: independent writers, each with its own table object
+    one_table    part: many callers of one ``Table`` of one process
+
+A part is a module with ``tables(ground)``; its name is in ``command.PARTS`` and in ``question.MEASURED``.
+"""

@@ -1,0 +1,124 @@
+"""One load of commits on one new table, and the row that the loads of a side become."""
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.bench.commits.sides import ROWS, Writer
+from tallymark.bench.load import Load, Seen, run_load
+from tallymark.bench.loopback import seen
+from tallymark.bench.markers.targets import name_of
+from tallymark.bench.results import column, seconds
+from tallymark.bench.stores import MarkerStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured."""
+
+    writers: tuple[int, ...] = (1, 4, 16, 64)
+    callers: int = 256
+    """Of one table."""
+    seconds: float = 10.0
+    """Of each load."""
+    rounds: int = 3
+    latencies_s: tuple[float, ...] = (0.030, 0.005)
+    """Per request of the S3 stand-in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a part measures, what, and how much."""
+
+    place: MarkerStore
+    scratch: Path
+    """A folder on this machine, for logs and catalogs."""
+    sides: Sequence[type[Writer]]
+    effort: Effort
+    progress: Callable[[str], None]
+
+    def load(self, connections: int, processes: int | None = None) -> Load:
+        cores = len(os.sched_getaffinity(0))
+        return Load(connections=connections, processes=processes or cores, seconds=self.effort.seconds)
+
+
+class WrongRows(TallymarkError):
+    """A table has other rows than were committed."""
+
+
+def measure(ground: Ground, writer: type[Writer], load: Load, callers: type[Any] | None = None) -> Seen:
+    """Commit to a new table. ``writer`` makes it and reads it at the end; ``callers`` commit, or else such writers.
+
+    ``extra`` of the result has rows that were committed and read, refused commits, requests, and seconds of the load.
+
+    Raises:
+        WrongRows: the table has other rows than were committed.
+        ChildFailed: a writer has failed.
+    """
+    name = secrets.token_hex(6)
+    fields = {**ground.place.fields(), "table": f"{ground.place.url}-{name}", "catalog": f"{ground.scratch / name}.db"}
+    first = writer(fields, 0)
+    with first.opened:
+        target = {**fields, "open": name_of(callers or writer)}
+        found = run_load(target, load, ground.scratch, counting=partial(_requests, ground.place))
+        extra = {**found.extra, "requests": _requests(ground.place), "seconds": load.seconds, "rows": first.rows()}
+    extra["committed"] = ROWS * (1 + extra["commits"])
+    if extra["rows"] != extra["committed"]:
+        raise WrongRows(f"{writer.__name__}: {fields['table']} has {extra['rows']:,} rows of {extra['committed']:,}")
+    return replace(found, extra=extra)
+
+
+def _requests(place: MarkerStore, _began: float = 0.0) -> int:
+    """Return the requests since the last call; 0 for a folder."""
+    if place.options.endpoint is None:
+        return 0
+    return sum(number for kind, number in seen(place.options.endpoint).items() if kind.startswith("requests_"))
+
+
+def rate(found: Seen) -> float:
+    """Return the commits per second of a load, or of several."""
+    return found.within / found.extra["seconds"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRow:
+    title: str = column("")
+    writers: int = column("writers")
+    rate: float = column("commits/s", "{:,.1f}".format)
+    p50_s: float = column("median", seconds)
+    p99_s: float = column("99 %", seconds)
+    max_s: float = column("longest", seconds)
+    longest_wait: float = column("over the median", "{:,.1f}".format)
+    commits: int
+    refused: int = column("refused")
+    committed_rows: int = column("rows committed")
+    rows: int = column("rows read")
+    cpu_s: float = column("CPU/commit", seconds)
+    requests: float | None = column("requests/commit", "{:,.1f}".format)
+
+    @classmethod
+    def of(cls, title: str, writers: int, runs: Sequence[Seen]) -> "CommitRow":
+        """Join the loads of one side."""
+        found = reduce(add, runs)
+        latency, extra = found.latency, found.extra
+        return cls(
+            title=title,
+            writers=writers,
+            rate=rate(found),
+            p50_s=latency.p50_s,
+            p99_s=latency.p99_s,
+            max_s=latency.max_s,
+            longest_wait=latency.max_s / latency.p50_s,
+            commits=found.answered,
+            refused=int(extra["refused"]),
+            committed_rows=int(extra["committed"]),
+            rows=int(extra["rows"]),
+            cpu_s=found.caller_cpu_s / found.answered,
+            requests=extra["requests"] / found.answered or None,
+        )
