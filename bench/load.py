@@ -347,10 +347,13 @@ async def in_tasks(targets: Sequence[Any], slots: Sequence[Sequence[Calling]]) -
             await target.ask()
             calling.heard(now())
 
-    async with anyio.create_task_group() as tasks:
-        for target, its_slots in zip(targets, slots, strict=True):
-            for calling in its_slots:
-                tasks.start_soon(call, target, calling)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for target, its_slots in zip(targets, slots, strict=True):
+                for calling in its_slots:
+                    tasks.start_soon(call, target, calling)
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None  # its last line is what ``ChildFailed`` shows
 
 
 def main(lines: TextIO, answers: TextIO) -> None:

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from tallymark.bench.child import ChildFailed
 from tallymark.bench.commits.measure import CommitRow, Ground, measure
 from tallymark.bench.commits.sides import SIDES, append, batches
-from tallymark.bench.load import Target
+from tallymark.bench.load import Seen, Target
 from tallymark.bench.results import Table
 from tallymark.bench.stores import options_of
 from tallymark.engine.table import Table as DataTable
@@ -48,8 +49,13 @@ class TableCaller:
 
 def tables(ground: Ground) -> Iterator[Table]:
     ours, callers = SIDES["ours"], ground.effort.callers
-    runs = []
-    for number in range(ground.effort.rounds):
-        ground.progress(f"commits: {callers} callers of one table, {ground.place.where}, round {number + 1}")
-        runs.append(measure(ground, ours, ground.load(callers, processes=1), callers=TableCaller))
-    yield Table(title=f"callers of one table, {ground.place.where}", rows=[CommitRow.of(ours.title, callers, runs)])
+    runs: list[Seen] = []
+    absent: dict[str, str] = {}
+    try:
+        for number in range(ground.effort.rounds):
+            ground.progress(f"commits: {callers} callers of one table, {ground.place.where}, round {number + 1}")
+            runs.append(measure(ground, ours, ground.load(callers, processes=1), callers=TableCaller))
+    except ChildFailed as error:
+        absent[f"{ours.title} in round {len(runs) + 1}"] = str(error)
+    rows = [CommitRow.of(ours.title, callers, runs)] if runs else []
+    yield Table(title=f"callers of one table, {ground.place.where}", rows=rows, absent=absent)

@@ -15,7 +15,7 @@ import anyio.to_thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallymark.backends import open_backend
+from tallymark.backends import Unavailable, open_backend
 from tallymark.bench.load import Target
 from tallymark.bench.loopback import credentials
 from tallymark.bench.peers.disk import Disk, sync
@@ -89,7 +89,7 @@ async def append(table: Table, rows: pa.Table) -> bool:
         async with table.write(mode="append", schema=SCHEMA) as job:
             report = await anyio.to_thread.run_sync(partial(write_task, job.ticket, rows, task=0))
             await job.commit([report])
-    except TryAgain:
+    except (TryAgain, Unavailable):
         return False
     return True
 
