@@ -13,7 +13,7 @@ from tallymark.engine.timeline.log_hash import first_hash, next_hash
 
 UNSETTLED_COUNT = 32
 """Newest entries whose instants a reservation may precede: a writer chooses its instant before it knows what was
-committed meanwhile. More than are won within one request, and fewer than are kept (``CommitSettings.log_entry_count``).
+committed in between. More than are won within one request, and fewer than are kept (``CommitSettings.log_entry_count``).
 """
 
 APPENDS_KEPT = 20

@@ -87,6 +87,7 @@ async def live(storage: Recording) -> tuple[TaskReport, WriteTicket]:
         path = f"month=1/{name_of(job)}"
         await mark_directly(job, storage, [path])
         report = await write_rows(job, storage)
+        await job._lease.renew()
     await appended(storage, {1: [7], 2: [8]})
     with mock.patch.object(log, "BODY_BYTES", 100):
         await committed(storage, "overwrite", {1: 1})
