@@ -90,7 +90,7 @@ def rate(found: Seen) -> float:
 class CommitRow:
     title: str = column("")
     writers: int = column("writers")
-    rate: float = column("commits/s", "{:,.1f}".format)
+    commits_per_s: float = column("commits/s", "{:,.1f}".format)
     p50_s: float = column("median", seconds)
     p99_s: float = column("99 %", seconds)
     max_s: float = column("longest", seconds)
@@ -110,7 +110,7 @@ class CommitRow:
         return cls(
             title=title,
             writers=writers,
-            rate=rate(found),
+            commits_per_s=rate(found),
             p50_s=latency.p50_s,
             p99_s=latency.p99_s,
             max_s=latency.max_s,

@@ -14,7 +14,9 @@ from tallymark.bench.results import Chart, Table, column
 Runs = Mapping[str, Sequence[Seen]]
 """By the title of the side, in the order of the rounds."""
 
-CHARTS = tuple(Chart(values=(value,), x="writers", axis="writers", is_log=True) for value in ("rate", "p50_s", "p99_s"))
+CHARTS = tuple(
+    Chart(values=(value,), x="writers", axis="writers", is_log=True) for value in ("commits_per_s", "p50_s", "p99_s")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

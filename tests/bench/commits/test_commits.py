@@ -101,7 +101,7 @@ def seen(latency_s, within):
 def test_rounds_become_a_row_and_ratios_above_one_are_in_our_favour():
     ours, theirs = seen((0.1, 0.1, 0.4), 3.0), seen((0.2, 0.2, 0.8), 1.5)
     row = CommitRow.of("Tallymark", 4, [ours, ours])
-    assert (row.rate, row.p50_s, row.longest_wait) == (0.3, 0.1, 4.0)
+    assert (row.commits_per_s, row.p50_s, row.longest_wait) == (0.3, 0.1, 4.0)
     assert (row.refused, row.rows, row.requests) == (2, 800, 4.0)
     assert row.cpu_s == pytest.approx(0.1)
     [found] = beside({"Tallymark": [ours], "deltalake": [theirs]}, 4)
