@@ -2,6 +2,7 @@
 conflicts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tallymark.engine.errors import InvalidRequest
@@ -18,19 +19,23 @@ class WriteBase:
     position: int
     log: CommitLog
     at: ViewAt | None
-    """The view at that position; None below the view's floor: there only the log has the files."""
+    """The view at that position; None below the view's floor, where only the log has the files, and without a scope."""
 
     @classmethod
-    def of(cls, view: View, log: CommitLog, position: int | None = None) -> "WriteBase":
-        """Return the base at a position, or at the head by default.
+    def of(cls, log: CommitLog, position: int | None, view: Callable[[], View] | None) -> "WriteBase":
+        """Return the base at a position, or at the head by default. ``view`` is None for a write without a scope, which
+        replaces no files of its base.
 
         A clean may have expired files of that position. The base needs their names, not their content.
 
         Raises:
             InvalidRequest: the log has not reached that position.
         """
-        position = view.head if position is None else position
-        return cls(position=position, log=log, at=None if position < view.floor else view.pin(position))
+        position = log.history.head if position is None else position
+        if view is None:
+            return cls(position=position, log=log, at=None)
+        synced = view()
+        return cls(position=position, log=log, at=None if position < synced.floor else synced.pin(position))
 
     async def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
         """Return the files that an overwrite of the scope replaces, sorted by path; none without a scope."""

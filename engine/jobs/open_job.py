@@ -102,7 +102,8 @@ async def _start(
     base_position = handle.log.history.head
     target = WriteTarget.of(request, properties)
     try:
-        base = WriteBase.of(handle.view(properties), handle.log, request.base)
+        view = partial(handle.view, properties)
+        base = WriteBase.of(handle.log, request.base, view if target.is_overwrite else None)
         background.start_soon(lease.keep)
         await handle.preload(properties)
         if kind == "batched" and not backend.has_staging and not isinstance(options.service, SharedServiceSettings):

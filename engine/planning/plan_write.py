@@ -201,7 +201,7 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     history = await handle.log.refresh()
     target = WriteTarget.of(wanted.request, properties)
     view = handle.view(properties)
-    at, base = view.at(history.head), WriteBase.of(view, handle.log, wanted.request.base)
+    at, base = view.at(history.head), WriteBase.of(handle.log, wanted.request.base, lambda: view)
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
     if committed is None and wanted.request.where is not None:
         raise InvalidRequest("where=...: call Table.plan_delete, which looks the rows up")

@@ -10,6 +10,7 @@ and every timestamp in UTC. A timestamp without a time zone is described as one 
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ _PRIMITIVES: dict[pa.DataType, Json] = {
 }
 
 
+@lru_cache(maxsize=64)
 def avro_schema(schema: pa.Schema, *, name: str) -> str:
     """Return the Avro record, as JSON text, for the table ``name``; the same schema gives the same text.
 

@@ -12,8 +12,8 @@ from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash, next_hash
 
 UNSETTLED_COUNT = 32
-"""Newest entries whose instants a reservation may precede: a writer chooses its instant before it knows what was
-committed in between. More than are won within one request, and fewer than are kept (``CommitSettings.log_entry_count``).
+"""Newest entries whose instants a reservation may precede: a writer chooses its instant before it knows what others
+commit at that moment. More than are won within one request.
 """
 
 APPENDS_KEPT = 20

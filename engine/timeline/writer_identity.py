@@ -4,6 +4,7 @@ import os
 import socket
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
+from functools import lru_cache
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -26,13 +27,7 @@ class WriterIdentity:
 
     @classmethod
     def here(cls) -> "WriterIdentity":
-        return cls(
-            host=socket.gethostname(),
-            boot_id=_text("/proc/sys/kernel/random/boot_id"),
-            pid_namespace=_link("/proc/self/ns/pid"),
-            pid=os.getpid(),
-            started=_started(os.getpid()),
-        )
+        return _of_process(os.getpid())
 
     def is_gone(self, *, seen_from: "WriterIdentity") -> bool:
         """Return whether this process certainly has ended: same machine, same boot, and no process with that id."""
@@ -58,6 +53,18 @@ class WriterIdentity:
         if type(found.pid) is not int or not 0 < found.pid <= _PID_MAX:
             raise ValueError("no process has such an id")
         return found
+
+
+@lru_cache(maxsize=1)
+def _of_process(pid: int) -> WriterIdentity:
+    """Return the identity of this process, which has this id: a forked child has another."""
+    return WriterIdentity(
+        host=socket.gethostname(),
+        boot_id=_text("/proc/sys/kernel/random/boot_id"),
+        pid_namespace=_link("/proc/self/ns/pid"),
+        pid=pid,
+        started=_started(pid),
+    )
 
 
 def _started(pid: int) -> str | None:
