@@ -6,6 +6,9 @@ reserves its own instant: each write opens the log by a handle of its own. Nothi
 the log decides between them.
 """
 
+from contextlib import suppress
+
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
@@ -19,13 +22,15 @@ _events = EventLog(__name__)
 
 async def open_reservations(handle: TableHandle) -> list[Reservation]:
     """Return every instant that is being written, or was left unfinished, oldest first."""
-    found = []
-    for path in [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]:
-        try:
-            found.append(await read_reservation(handle, path))
-        except NotFound:
-            continue  # finished since
-    return found
+    found: dict[str, Reservation] = {}
+
+    async def read(path: str) -> None:
+        with suppress(NotFound):  # finished since
+            found[path] = await read_reservation(handle, path)
+
+    paths = [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]
+    await concurrently(read, paths, limit=handle.commit_settings.concurrency)
+    return [found[path] for path in sorted(found)]
 
 
 async def read_reservation(handle: TableHandle, path: str) -> Reservation:

@@ -31,6 +31,8 @@ class TableMemory:
         self.projected = 0
         """Entries up to this position are known to be projected."""
         self.projecting = anyio.Lock()
+        self.maintaining = anyio.Lock()
+        """Held by the job that maintains the table at its end. Others that end at that moment leave it to that one."""
         self.properties: tuple[TableProperties, bytes] | None = None
         """Those of the table, and their bytes; None before a job has read them."""
         self._backend = backend

@@ -261,9 +261,11 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
             await job.end()
             if handle.log.is_replaced:
                 return  # the log there is another one, and so are its timeline and its checkpoints
-            await _clean(handle, properties)
-            await checkpoint_due(handle, properties)
-            await recover_due(handle, properties)
+            if not handle.memory.maintaining.locked():
+                async with handle.memory.maintaining:
+                    await _clean(handle, properties)
+                    await checkpoint_due(handle, properties)
+                    await recover_due(handle, properties)
         except TallymarkError as error:
             _events.warning("instant.unfinished", instant=job.instant, reason=error)
     if scope.cancelled_caught:

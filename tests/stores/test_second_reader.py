@@ -20,6 +20,7 @@ from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, LostEntries, UnsupportedTable
 from tallymark.engine.settings import CommitSettings, ViewSettings
 from tallymark.engine.table import Table
+from tallymark.engine.timeline import history as history_module
 from tallymark.engine.timeline import log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import CommitLog, read_entry
@@ -138,11 +139,11 @@ def field_of(**fields: object):
     ("path", "change", "reason"),
     [
         (PROPERTIES, property_of("tallymark.format", "3"), "tallymark.format='?3"),
-        (PROPERTIES, property_of("tallymark.reader_features", "groups"), "groups"),
+        (PROPERTIES, property_of("tallymark.reader_features", "bounds"), "bounds"),
         (PROPERTIES, property_of("hoodie.table.type", "MERGE_ON_READ"), "MERGE_ON_READ"),
         (ENTRY, field_of(format=2), "format 2"),
         (ENTRY, field_of(kind="merge"), "merge"),
-        (ENTRY, field_of(reader_features=["bounds", "groups"]), "bounds, groups"),
+        (ENTRY, field_of(reader_features=["bounds", "reports"]), "bounds, reports"),
     ],
 )
 @on_virtual_time
@@ -203,7 +204,8 @@ async def test_void_entries_change_nothing_and_a_pointer_counts_for_its_body():
 
 
 @on_virtual_time
-async def test_an_entry_of_an_instant_before_the_archive_s_floor_is_void():
+async def test_an_entry_of_an_instant_before_the_archive_s_floor_is_void(monkeypatch):
+    monkeypatch.setattr(history_module, "UNSETTLED_COUNT", 1)
     store = Store(has_staging=True)
     short = CommitSettings(log_entry_count=2, timeline_commit_count=2)
     for _ in range(8):
