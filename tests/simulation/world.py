@@ -239,7 +239,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             scene.note(process, "commits")
             result = await _commit(job, reports, again=plan.commits_again)
             told(result.instant, "committed", f"at position {result.position}, {result.changes}")
-        if job.committed is not None and job.committed.pending is None:
+        if _is_finished(job):
             scene.history.record(Finished(at=scene.kernel.now, writer=process.name, instant=result.instant))
     except TasksFailed:
         told(instant, "TasksFailed")
@@ -268,6 +268,10 @@ async def _read_before(table: Table, plan: WriterPlan) -> int | None:
         return None
     await trio.sleep(plan.read_before_s)
     return position
+
+
+def _is_finished(job: WriteJob) -> bool:
+    return job.committed is not None and job.committed.pending is None
 
 
 async def _commit(job: WriteJob, reports: list[TaskReport], *, again: bool) -> WriteResult:

@@ -262,7 +262,7 @@ async def write_in_thread(job: WriteJob, backend: Backend, rows: pa.Table, **nam
 
 
 async def committed(
-    backend: Backend,
+    where: Backend | Table,
     mode: str = "append",
     months: Mapping[int, int] | None = None,
     *,
@@ -270,7 +270,7 @@ async def committed(
     **named,
 ):
     """A whole write in one go; returns its result."""
-    target = backend if isinstance(backend, Table) else table(backend, clock=clock)
+    target = where if isinstance(where, Table) else table(where, clock=clock)
     async with begin(target, mode, **named) as job:
         report = await write_rows(job, target._backend, months)
         await job.commit([report])

@@ -20,7 +20,7 @@ from tests.simulation.mutations.mutation import Group, both, member
 
 DECISIONS = Group("Deciding")
 
-_take = CommitLog._take
+_put_beside_check = CommitLog._put_beside_check
 _win = CommitLog.win
 _clean = clean.clean
 _new_entry = WriteJob._new_entry
@@ -34,49 +34,48 @@ async def _pointer_first(self, attempt, linked):
     return data if len(data) <= log.BODY_BYTES else encode_pointer(linked, log._body_path(linked))
 
 
-async def _body_last(self, attempt, number):
-    position = await _take(self, attempt, number)
-    if len(data := encode_entry(self.history.linked(attempt.entry))) > log.BODY_BYTES:
-        await self._backend.put(log._body_path(attempt.entry), data)
-    return position
+async def _body_last(self, group, linked, number):
+    continues = await _put_beside_check(self, group, linked, number)
+    if len(data := encode_entry(linked)) > log.BODY_BYTES:
+        await self._backend.put(log._body_path(linked), data)
+    return continues
 
 
-@DECISIONS.member(CommitLog, "_take")
-async def _put_over(self, attempt, number):
+@DECISIONS.member(CommitLog, "_put_beside_check")
+async def _put_over(self, group, linked, number):
     """An entry is put over what may be there. So a committed entry is lost."""
-    attempt.data = await self._small_form(attempt.entry)
-    await self._backend.put(f"{LOG_FOLDER}/{number:020d}", attempt.data)
-    return number
+    await self._backend.put(f"{LOG_FOLDER}/{number:020d}", await self._small_form(group[0], linked))
+    return True
 
 
-@DECISIONS.member(CommitLog, "_take", where.has_storm)
-async def _silence_is_failure(self, attempt, number):
+@DECISIONS.member(CommitLog, "_put_beside_check", where.has_storm)
+async def _silence_is_failure(self, group, linked, number):
     """An unclear put of an entry is reported as failed. So a writer gets an error that its write is void, and the write
     is committed.
     """
     try:
-        return await _take(self, attempt, number)
+        return await _put_beside_check(self, group, linked, number)
     except Unavailable as error:
-        if attempt.entry.kind == "rollback":
+        if linked.kind == "rollback":
             raise
         raise RolledBack(f"{error}: not committed") from error
 
 
-@DECISIONS.member(CommitLog, "_take", where.has_storm)
-async def _next_number(self, attempt, number):
+@DECISIONS.member(CommitLog, "_put_beside_check", where.has_storm)
+async def _next_number(self, group, linked, number):
     """An unclear put of an entry is repeated at the next number. So the log has a gap, or contains a write twice."""
     try:
-        return await _take(self, attempt, number)
+        return await _put_beside_check(self, group, linked, number)
     except Unavailable:
-        if attempt.entry.kind == "rollback":
+        if linked.kind == "rollback":
             raise
-        return await _take(self, attempt, number + 1)
+        return await _put_beside_check(self, group, linked, number + 1)
 
 
 @DECISIONS.fault(where.has_bodies)
 def _body_after_entry():
     """An entry is put before its body. So a commit is decided that no process can read."""
-    return both(member(CommitLog, "_small_form", _pointer_first), member(CommitLog, "_take", _body_last))
+    return both(member(CommitLog, "_small_form", _pointer_first), member(CommitLog, "_put_beside_check", _body_last))
 
 
 @DECISIONS.function(clean.clean)
@@ -93,12 +92,12 @@ def _no_conflicts(*_):
 
 
 @DECISIONS.member(CommitLog, "win", where.has_rival_overwrites)
-async def _checked_once(self, entry, *, check):
+async def _checked_once(self, entry, *, check, **how):
     """Conflicts are checked once, not again after a lost number. So an overwrite does not see the one that won the
     number.
     """
     checks = [check]
-    return await _win(self, entry, check=lambda history: checks.pop()(history) if checks else None)
+    return await _win(self, entry, check=lambda history: checks.pop()(history) if checks else None, **how)
 
 
 @DECISIONS.function(conflict._shared, where.has_rival_overwrites)
@@ -130,19 +129,19 @@ def _everything(request, properties, partition):
 
 
 @DECISIONS.member(WriteBase, "of", where.overwrites_what_was_read)
-def _base_is_the_head(view, log, position=None):
+def _base_is_the_head(log, position, view):
     """The base that a caller gives is ignored. So rows that were added between its reading and its writing are
     overwritten unseen.
     """
-    return _base_of(view, log)
+    return _base_of(log, None, view)
 
 
 @DECISIONS.member(WriteBase, "of", where.overwrites_what_was_read)
-def _since_it_began(view, log, position=None):
+def _since_it_began(log, position, view):
     """Conflicts are checked since the write started, not since the base that its caller gave. So an overwrite removes
     what another has replaced before it started.
     """
-    return replace(_base_of(view, log, position), position=view.head)
+    return replace(_base_of(log, position, view), position=log.history.head)
 
 
 @DECISIONS.function(txn.check_not_committed, where.has_rerun)

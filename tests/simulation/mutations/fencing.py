@@ -8,7 +8,7 @@ from tallymark.engine.instants import fencing
 from tallymark.engine.instants.fencing import Fencer, fence_bytes, fence_path
 from tallymark.engine.instants.marked import Marked, directly_marked
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.maintenance import clean
+from tallymark.engine.maintenance import clean, recovery
 from tallymark.engine.timeline.log import BODY_FOLDER, new_nonce
 from tallymark.engine.timeline.seal import seal_path
 from tests.simulation.mutations import where
@@ -139,9 +139,9 @@ async def _fences_of_any_age(handle, *, now=None):
     return [path for path in paths if handle.log.history.decided(clean._below(fencing.FENCE_FOLDER, path))]
 
 
-@FENCES.function(clean._drop_late)
-async def _late_stays(*_):
-    """What lands after the end of its instant is not dropped by a clean. So markers and seals stay permanently."""
+@FENCES.function(recovery.drop_late)
+async def _late_stays(*_, now):
+    """What lands after the end of its instant is not dropped. So markers and seals stay permanently."""
 
 
 @FENCES.function(clean._drop_bodies, where.has_bodies)
