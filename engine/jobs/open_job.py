@@ -100,6 +100,7 @@ async def _start(
     reservation, lease = await reserve_next(handle, operation=request.mode, marker_kind=kind)
     confirmed = Lazy(partial(confirm, handle, reservation))
     base_position = handle.log.history.head
+    base_hash = handle.log.history.hash_at(base_position)
     target = WriteTarget.of(request, properties)
     try:
         view = partial(handle.view, properties)
@@ -168,7 +169,7 @@ async def _start(
             guard=target.guard,
             where=request.where,
             table=properties.id,
-            base_hash=handle.log.history.hash_at(base_position),
+            base_hash=base_hash,
             views=handle.view_settings,
         ),
         sizing=options.sizing,

@@ -13,7 +13,6 @@ from tests.table_invariants import LOG, decisions, entry_fields, file_path, whol
 
 OPEN = ".hoodie/.tallymark/open/"
 SEAL = ".hoodie/.tallymark/seal/"
-BEAT = ".hoodie/.tallymark/beat/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

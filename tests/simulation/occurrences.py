@@ -105,8 +105,8 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a writer pauses beyond its lease, and is rolled back": writers.paused_and_was_ended,
     "a living writer is rolled back by name": writers.living_ended_by_name,
     "a clock is set back during a job": writers.clock_set_back,
-    "two writers try the same instant": writers.same_instant,
-    "a reserved instant turns out older than the log's newest": writers.instant_given_up,
+    "two writers try the same instant": requests.counted("reservation taken"),
+    "a reserved instant turns out to have been used": writers.instant_given_up,
     # rivals
     "of two overwrites of a partition one is refused": rivals.ended("ConflictError"),
     "an overwrite of a year loses to one of some of its months": rivals.year_lost_to_a_part,

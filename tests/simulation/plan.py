@@ -121,6 +121,8 @@ class WriterPlan:
     """It does not fill the small files that others are filling."""
     beats_lost_after_s: float = 0.0
     """From then on none of its heartbeats reaches storage, while its other requests do; 0: all do."""
+    reserves_late_s: float = 0.0
+    """So long its first reservation is on its way: others may have had its instant, and finished, before it lands."""
     txn: str | None = None
     """Writers that share it do the same, and only one of them is to commit."""
     matched: Literal["update", "delete some", "keep"] = "update"
@@ -260,7 +262,20 @@ def draw(seed: int) -> Plan:
         has_past=chance.random() < 0.6,
         body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
-    return _with_nightly_jobs(random.Random(f"{seed}/nights"), kinds, _with_years(random.Random(f"{seed}/years"), plan))
+    plan = _with_years(random.Random(f"{seed}/years"), plan)
+    plan = _with_nightly_jobs(random.Random(f"{seed}/nights"), kinds, plan)
+    return _with_late_reservation(seed, plan)
+
+
+def _with_late_reservation(seed: int, plan: Plan) -> Plan:
+    """Let the reservation of the last of two writers that start at one moment land late, in half of such plans."""
+    chance = random.Random(f"{seed}/late reservation")
+    starts = [(writer.start_s, writer.clock_s) for writer in plan.writers]
+    if len(set(starts)) == len(starts) or chance.random() < 1 / 2:
+        return plan
+    last = max(at for at, start in enumerate(starts) if starts.count(start) > 1)
+    writer = replace(plan.writers[last], reserves_late_s=chance.choice((0.1, 0.5, 3.0, 30.0)))
+    return replace(plan, writers=(*plan.writers[:last], writer, *plan.writers[last + 1 :]))
 
 
 def _with_years(chance: random.Random, plan: Plan) -> Plan:

@@ -34,6 +34,8 @@ class Process:
         """It leaves alone the small files that others are filling."""
         self.loses_rewrite_answer = False
         """The next data file that it puts goes without an answer."""
+        self.reserves_late_s = 0.0
+        """So long the next reservation that it puts is on its way."""
         self.beats_lost_at = float("inf")
         """From then on its heartbeats do not reach storage."""
         self.was_disturbed = False

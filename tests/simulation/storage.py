@@ -90,6 +90,7 @@ class Objects:
         if path in self.data:
             if nonce is not None and self._put_by.get(path) is nonce:
                 return
+            self.mishaps["reservation taken"] += "/open/" in path
             raise AlreadyExists(f"{path} exists")
         self.put(path, data, by)
         self._put_by[path] = nonce
@@ -314,6 +315,9 @@ class Port:
         if verb == "data" and self.process.loses_rewrite_answer:
             self.process.loses_rewrite_answer = False
             return fate_in_outage(faults, self._chance)
+        if self.process.reserves_late_s and verb == "put" and "/open/" in path:
+            late_s, self.process.reserves_late_s = self.process.reserves_late_s, 0.0
+            return Fate(lands_after_s=late_s, answered_after_s=0.0, is_answered=True, name="late landing")
         if now >= self.process.beats_lost_at and verb == "put" and "/beat/" in path:
             return Fate(lands_after_s=None, answered_after_s=5.0, is_answered=False, name="heartbeat lost")
         if faults.outage is None:

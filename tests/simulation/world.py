@@ -47,7 +47,7 @@ from tests.simulation.seams import simulated_machines
 from tests.simulation.shared.service import settings_of, start_services
 from tests.simulation.storage import Port
 from tests.simulation.viewer import follow
-from tests.table_invariants import log_head
+from tests.table_invariants import LOG, log_head
 
 LEASE = LeaseSettings()
 COMMIT = CommitSettings()
@@ -194,6 +194,7 @@ def _writer(scene: Scene, outcome: Outcome, number: int, plan: WriterPlan) -> Pr
 async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterPlan) -> None:
     outcome.tasks[process.name] = plan.tasks
     process.respects_claims, process.loses_rewrite_answer = plan.respects_claims, plan.loses_rewrite_answer
+    process.reserves_late_s = plan.reserves_late_s
     await trio.sleep(plan.start_s)
     if plan.beats_lost_after_s:
         process.beats_lost_at = scene.kernel.now + plan.beats_lost_after_s
@@ -225,7 +226,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
                 told(job.committed.instant, "committed", "as another had done")
                 return
             instant = job.instant
-            scene.note(process, f"has instant {instant}")
+            _note_instant(scene, process, instant)
             if base is not None:
                 scene.history.record(Based(at=scene.kernel.now, writer=process.name, instant=instant, position=base))
             if plan.is_keyed:
@@ -242,9 +243,9 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
         if _is_finished(job):
             scene.history.record(Finished(at=scene.kernel.now, writer=process.name, instant=result.instant))
     except TasksFailed:
-        told(instant, "TasksFailed")
+        told(await _own(job), "TasksFailed")
     except TallymarkError as error:
-        told(instant, type(error).__name__, str(error))
+        told(instant and await _own(job), type(error).__name__, str(error))
     finally:
         scene.preparing.discard(process)
         if not process.is_closed:
@@ -268,6 +269,19 @@ async def _read_before(table: Table, plan: WriterPlan) -> int | None:
         return None
     await trio.sleep(plan.read_before_s)
     return position
+
+
+def _note_instant(scene: Scene, process: Process, instant: str) -> None:
+    """Note whose an instant is, unless another writer has had it, and finished: which the job is to notice."""
+    stored = scene.objects.data.items()
+    if not any(path.startswith(LOG) and instant.encode() in data for path, data in stored):
+        scene.note(process, f"has instant {instant}")
+
+
+async def _own(job: WriteJob) -> str | None:
+    """The job's instant; None where another writer had it before, and finished: what is told is not of that one."""
+    is_lost = job._confirmed.is_loaded and not await job._confirmed.get()
+    return None if is_lost else job.instant
 
 
 def _is_finished(job: WriteJob) -> bool:

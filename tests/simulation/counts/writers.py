@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.simulation.counts.requests import MARKERS
-from tests.simulation.history_index import BEAT, OPEN, SEAL, HistoryIndex
+from tests.simulation.history_index import OPEN, SEAL, HistoryIndex
 from tests.simulation.plan import Plan
 from tests.simulation.world import LEASE
 from tests.table_invariants import file_path
@@ -45,18 +45,12 @@ def zombie_landed(index: HistoryIndex) -> int:
     )
 
 
-def same_instant(index: HistoryIndex) -> int:
-    """Count instants with heartbeats of more than one writer before they were reserved."""
-    beats = (events for path, events in index.landed.items() if path.startswith(BEAT) and "probe" not in path)
-    return sum(len({event.by for _, event in events}) > 1 for events in beats)
-
-
 def instant_given_up(index: HistoryIndex) -> int:
-    """Reservations whose own writer dropped them, since the log held a later instant."""
+    """Instants that were reserved once more when another writer had committed under them."""
     return sum(
-        path.removeprefix(OPEN) not in index.decisions and events[0][1].by == removed[0][1].by
+        len({event.by for _, event in events}) > 1 and path.removeprefix(OPEN) in index.decisions
         for path, events in index.landed.items()
-        if path.startswith(OPEN) and (removed := index.removed.get(path))
+        if path.startswith(OPEN)
     )
 
 
