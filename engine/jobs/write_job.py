@@ -292,8 +292,8 @@ class WriteJob:
         self._directory.seal()
         backend = self._handle.backend
         if self._is_served_here:
+            await close_staging(backend, self.instant)
             if backend.has_staging:
-                await close_staging(backend, self.instant)
                 self._has_direct = await is_flagged(backend, self.instant)
             else:
                 self._has_direct = not await close_direct(backend, self.instant)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 
 from tallymark.backends.errors import Unavailable
+from tallymark.engine.errors import Stopped
 from tallymark.engine.settings import TaskSettings
 from tallymark.engine.tasks.open_file import OpenFile
 from tallymark.engine.timeline.entry import DataFile
@@ -44,6 +45,12 @@ class Publisher:
         while self._in_flight:
             self._settle()
         return self._files
+
+    def check(self) -> None:
+        """Raise the error of a put that has found the job to be over, if there is one."""
+        for put in self._in_flight:
+            if put.done() and isinstance(error := put.exception(), Stopped):
+                raise error
 
     def close(self) -> None:
         """Wait for the puts in flight, then drop the files whose put has not succeeded."""

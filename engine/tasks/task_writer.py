@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tallymark.backends import Backend
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.partitions.index import PartitionIndex
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.tasks.caller import check_may_block
@@ -257,15 +257,19 @@ class TaskWriter:
             if len(self._open) >= self._ticket.settings.open_file_count:
                 self._publish(next(iter(self._open)))
             path = self._partitions.path(partition)
-            self._open[partition] = OpenFile(
-                self._ticket,
-                self._backend,
-                path,
-                self._markers.take,
-                first=rows,
-                footer=self._footer,
-                pause=self._pause,
-            )
+            try:
+                self._open[partition] = OpenFile(
+                    self._ticket,
+                    self._backend,
+                    path,
+                    self._markers.take,
+                    first=rows,
+                    footer=self._footer,
+                    pause=self._pause,
+                )
+            except TallymarkError:
+                self._publisher.check()  # that the job is over explains why there is no marker
+                raise
         self._open.move_to_end(partition)
         return self._open[partition]
 
