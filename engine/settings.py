@@ -194,6 +194,30 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """Settings of a stream: how often it commits, and what it holds in memory."""
+
+    flush_interval_s: float = 1.0
+    """Least time between the starts of two flushes; each is a commit, with about 15 requests to an object store. A row
+    waits half of it for its flush on average where rows keep coming, and not at all for the first one after a pause."""
+    flush_bytes: int = 32 * 1024 * 1024
+    """Arrow bytes that wait at which a flush starts before its time: they make a file of some megabytes, and a larger
+    flush would only take longer."""
+    max_bytes: int = 128 * 1024 * 1024
+    """Maximum Arrow bytes that wait or are in a flush. Beyond it ``append`` waits until some are committed. Twice
+    what two flushes of ``flush_bytes`` hold, so that the next one gathers while they are stored."""
+    worker_count: int = 3
+    """Maximum flushes that are started or finished at once: one that ends, one that stores its file, and one that
+    gathers. Their commits follow each other in order."""
+
+    def __post_init__(self) -> None:
+        check_not_negative("flush_interval_s", self.flush_interval_s)
+        check_at_least(1, "flush_bytes", self.flush_bytes)
+        check_at_least(1, "max_bytes", self.max_bytes)
+        check_at_least(1, "worker_count", self.worker_count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SizingSettings:
     """Settings of file sizes and of the cost to reach them. The corresponding Hudi keys are in brackets."""
 

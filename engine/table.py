@@ -12,6 +12,7 @@ import pyarrow as pa
 from tallymark.backends.contract import Backend
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
+from tallymark.engine.background import background_tasks
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import CorruptObject, InvalidRequest, TableReplaced, UnsupportedTable
 from tallymark.engine.inspection.as_of import AsOf, position_as_of
@@ -59,9 +60,11 @@ from tallymark.engine.settings import (
     ServiceSettings,
     SharedServiceSettings,
     SizingSettings,
+    StreamSettings,
     TaskSettings,
     ViewSettings,
 )
+from tallymark.engine.streams.stream import Stream
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import TableProperties
@@ -170,6 +173,55 @@ class Table:
             service=service or SharedServiceSettings.of_environment(os.environ) or ServiceSettings(),
             sizing=sizing or _default_sizing(spec.request),
         )
+        async with self._write(spec, options) as job:
+            yield job
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        *,
+        schema: pa.Schema | None = None,
+        settings: StreamSettings | None = None,
+        markers: MarkerSettings | None = None,
+        tasks: TaskSettings | None = None,
+        **request: Unpack[WriteOptions],
+    ) -> AsyncIterator[Stream]:
+        """Yield a stream for the block: any number of callers append rows, which share files and commits, and each call
+        returns when its rows are committed. When the block ends, what was appended is committed first.
+
+        The table is created if nothing is at the URL. ``schema`` and the options are those of an append by ``write``,
+        but for ``txn``: ``Stream.append`` has its own way to be repeated.
+
+        Raises as ``write``.
+        """
+        if request.get("txn") is not None:
+            raise InvalidRequest("txn: a stream has many commits; give producer and sequence to Stream.append")
+        spec = await self._spec(schema, WriteRequest.of("append", **request))
+        options = JobOptions(
+            markers=markers or MarkerSettings(),
+            tasks=tasks or TaskSettings(),
+            service=ServiceSettings(),
+            sizing=NO_SIZING,
+            is_private=True,
+        )
+        memory = self._remembered()
+        properties = await prepare_table(self._handle(memory=memory), spec)
+        await memory.log.refresh()
+        stream = Stream(
+            lambda: self._write(spec, options),
+            self._backend,
+            properties,
+            lambda: self._remembered().log.history,
+            settings or StreamSettings(),
+        )
+        async with background_tasks() as tasks_:
+            tasks_.start_soon(stream.run)
+            yield stream
+            stream.close()
+            await stream.ended.wait()
+
+    @asynccontextmanager
+    async def _write(self, spec: TableSpec, options: JobOptions) -> AsyncIterator[WriteJob]:
         async with AsyncExitStack() as stack:
             try:
                 job = await self._open(spec, options, stack)

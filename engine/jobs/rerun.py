@@ -63,7 +63,9 @@ class _CommittedJob(WriteJob):
         """Return an empty plan: nothing will be written."""
         return SizingPlan(files=())
 
-    async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
+    async def commit(
+        self, reports: Iterable[TaskReport], *, producers: Mapping[str, tuple[int, int]] | None = None
+    ) -> WriteResult:
         """Return the result of the committed write. Raises InvalidRequest for reports of another job."""
         check_reports(reports, self.instant)
         return self._result

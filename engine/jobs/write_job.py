@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
-from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError
+from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError, TryAgain
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import close_staging, drop_bookkeeping, finish
 from tallymark.engine.instants.marked import Marked, directly_marked, marked_in_storage
@@ -43,7 +43,7 @@ from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.conflict import check_conflicts
-from tallymark.engine.timeline.entry import CHANGES, DataFile, LogEntry
+from tallymark.engine.timeline.entry import CHANGES, PRODUCERS, DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
@@ -74,6 +74,7 @@ class WriteJob:
         meter: JobMeter,
         ticket: WriteTicket,
         sizing: SizingSettings,
+        is_private: bool = False,
     ) -> None:
         self._handle = handle
         self._properties = properties
@@ -104,11 +105,14 @@ class WriteJob:
         self._committed: WriteResult | None = None
         self._is_served_here = ticket.service is not None and not ticket.service.job
         """Whether every marker that a task has not put itself was acked by this process."""
+        self._is_private = is_private and self._is_served_here
+        """Whether no other process has the ticket."""
         self._has_direct = not self._is_served_here
         """Whether other processes may have put markers; for a job whose service is here, as its seal has shown."""
         self._added: tuple[DataFile, ...] | None = None
         """Files of the first call of ``commit``: all others have been fenced since, or may have been."""
         self._entry: LogEntry | None = None
+        self._producers: Mapping[str, tuple[int, int]] = {}
         self._is_decided = False
         self._is_rolled_back = False
         self._has_ended = False
@@ -178,10 +182,15 @@ class WriteJob:
         """
         return await self._sizing.plan(profile)
 
-    async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
+    async def commit(
+        self, reports: Iterable[TaskReport], *, producers: Mapping[str, tuple[int, int]] | None = None
+    ) -> WriteResult:
         """Make exactly the reported files part of the table. On return ``tallymark.read`` sees them; when the block has
         ended, readers of the Hudi format too, unless ``committed`` has ``pending`` by then: then the next write or
         clean projects the commit.
+
+        ``producers`` are those of the rows of a stream, each with the sequence numbers of its first and last batch:
+        none of these may have been committed before.
 
         ``reports`` are those of the winning attempt of each task, one per task. All other files that the job's tasks
         have written, or may yet write, are fenced first. A commit that failed may be called again with the same
@@ -196,7 +205,9 @@ class WriteJob:
                 may not put any; or another job has committed the txn of this one with other arguments. Nothing was
                 decided.
             CommitUnknown: storage did not answer while the commit was being decided.
+            TryAgain: a batch of a producer was committed before.
         """
+        self._producers = producers or {}
         if self._committed is not None and self._committed.is_rerun:
             return self._committed
         if self._is_decided or self._has_ended:
@@ -295,7 +306,7 @@ class WriteJob:
             await close_staging(backend, self.instant)
             if backend.has_staging:
                 self._has_direct = await is_flagged(backend, self.instant)
-            else:
+            elif not self._is_private:
                 self._has_direct = not await close_direct(backend, self.instant)
         if self._has_direct:
             await self._fencer().close()
@@ -448,6 +459,7 @@ class WriteJob:
         self, added: tuple[DataFile, ...], replaced: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked
     ) -> LogEntry:
         needed = (CHANGES,) if self._request.has_changes and self._properties.key is None else ()
+        of_writers = (*needed, PRODUCERS) if self._producers else needed
         return LogEntry(
             kind="commit",
             instant=self.instant,
@@ -460,9 +472,10 @@ class WriteJob:
             fenced=fenced,
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),
+            producers=tuple(sorted((producer, last) for producer, (_, last) in self._producers.items())),
             summary=self._summary(marked, added),
             reader_features=needed,
-            writer_features=needed,
+            writer_features=of_writers,
         )
 
     def _summary(self, marked: Marked, added: tuple[DataFile, ...]) -> WriteSummary:
@@ -482,6 +495,12 @@ class WriteJob:
         conflict.
         """
         check_not_committed(entry, history)
+        for producer, (first, _) in self._producers.items():
+            if first <= (last := history.last_of(producer)):
+                raise TryAgain(
+                    f"producer {producer!r} has committed batches up to {last} by another stream since, and this write "
+                    f"has batch {first}; append again: what is committed is not written twice"
+                )
         if self._changes is None:
             check_conflicts(entry, history.after(entry.base))
         else:

@@ -28,11 +28,14 @@ FORMAT = 1
 CHANGES = "changes"
 """Feature of readers and writers: entries with the operations ``upsert`` and ``delete``, and files with key ranges."""
 
+PRODUCERS = "producers"
+"""Feature of writers: entries that name the producers of their rows, by which none of these is written twice."""
+
 GROUPS = "groups"
 """Feature of readers: entries of kind ``group``, which decide several instants."""
 
 READER_FEATURES: frozenset[str] = frozenset([CHANGES, GROUPS])
-WRITER_FEATURES: frozenset[str] = frozenset([CHANGES])
+WRITER_FEATURES: frozenset[str] = frozenset([CHANGES, PRODUCERS])
 """Features that this release knows: of a table that it reads, and of one that it writes."""
 
 _MAGIC = b"TMLE"
@@ -141,6 +144,8 @@ class LogEntry:
     """The name under which this write is committed exactly once, ``name:batch``; None if it has none."""
     request: str = ""
     """With a txn, the declared arguments of the write in a canonical form; a rerun has to declare the same."""
+    producers: tuple[tuple[str, int], ...] = ()
+    """Producers of rows of a stream, each with the sequence number of the last batch that is in this commit."""
     summary: WriteSummary | None = None
     """The outcome of the write; None for a rollback, and in entries of releases that did not record it."""
     horizon: int = 0
@@ -222,6 +227,7 @@ def _fields(entry: LogEntry) -> dict[str, object]:
         "fenced": list(entry.fenced),
         "txn": entry.txn,
         "request": entry.request,
+        **({"producers": [list(each) for each in entry.producers]} if entry.producers else {}),
         "summary": None if entry.summary is None else entry.summary.fields(),
         "horizon": entry.horizon,
         **({"reader_features": list(entry.reader_features)} if entry.reader_features else {}),
@@ -271,6 +277,7 @@ def _entry_of(fields: dict[str, Any]) -> LogEntry:
         fenced=tuple(map(_text, fields.pop("fenced"))),
         txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
         request=_text(fields.pop("request", "")),
+        producers=tuple((_text(producer), _count(last)) for producer, last in fields.pop("producers", ())),
         summary=None if (summary := fields.pop("summary", None)) is None else WriteSummary.of_fields(summary),
         horizon=_count(fields.pop("horizon", 0)),
         table=_text(fields.pop("table", "")),

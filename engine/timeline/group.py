@@ -94,6 +94,9 @@ def _may_join(attempt: Attempt, group: list[Attempt], history: History) -> bool:
         return False
     if attempt.unclear not in (None, history.head + 1):
         return False
+    mine = {producer for producer, _ in entry.producers}
+    if any(producer in mine for other in group for producer, _ in other.entry.producers):
+        return False
     if entry.txn is not None and any(entry.txn == other.entry.txn for other in group):
         return False
     try:

@@ -58,6 +58,7 @@ class History:
         self._partitions = dict(base.partitions)
         self._txns = dict(base.txns)
         self._txn_floors = dict(base.txn_floors)
+        self._producers = dict(base.producers)
         self._cleans = dict(base.cleans)
         self._horizon = base.horizon
         self._appends = deque(base.appends, maxlen=APPENDS_KEPT)
@@ -116,6 +117,8 @@ class History:
     def _apply_commit(self, entry: LogEntry) -> None:
         if entry.txn is not None:
             self._txns.setdefault(entry.txn, self.head)
+        for producer, last in entry.producers:
+            self._producers[producer] = max(last, self._producers.get(producer, last))
         if entry.operation == "append" and entry.added:
             self._appends.append((sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)))
         if entry.removed and self._replacing[-1:] != [self.head]:
@@ -140,6 +143,7 @@ class History:
             decided=tuple(self._decided.values()),
             txns=dict(self._txns),
             txn_floors=dict(self._txn_floors),
+            producers=dict(self._producers),
             partitions=dict(self._partitions),
             cleans=dict(self._cleans),
             horizon=self._horizon,
@@ -281,6 +285,10 @@ class History:
         name, _, batch = txn.partition(":")
         last = self._txn_floors.get(name)
         return None if last is None or txn in self._txns or batch_order(batch) > batch_order(last) else last
+
+    def last_of(self, producer: str) -> int:
+        """Return the sequence number of the producer's last batch that is committed; -1 where none is."""
+        return self._producers.get(producer, -1)
 
     @property
     def newest_instant(self) -> str | None:

@@ -55,6 +55,8 @@ class HistoryBase:
     """Where each was committed."""
     txn_floors: Mapping[str, str] = field(default_factory=dict)
     """By the name of txns, the last batch that was archived: its earlier ones are not in ``txns`` any more."""
+    producers: Mapping[str, int] = field(default_factory=dict)
+    """By producer of a stream, the sequence number of its last batch that is committed."""
     partitions: Mapping[str, int] = field(default_factory=dict)
     """Of each that ever held a file, the position of its first."""
     cleans: Mapping[int, range] = field(default_factory=dict)

@@ -202,6 +202,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "early": [[each.position, int(each.instant), _code(each)] for each in early],
             "txns": dict(history.txns),
             "txn_floors": dict(history.txn_floors),
+            "producers": dict(history.producers),
             "cleans": [[position, expired.start, expired.stop] for position, expired in history.cleans.items()],
             "horizon": history.horizon,
             "reached": [int(instant) for instant in history.reached],
@@ -254,6 +255,8 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
 def _check_types(fields: Mapping[str, Any]) -> None:
     """Raise KeyError, TypeError for values at which a reader of rows would fail later."""
     texts, counts = [fields["table"], fields.get("id", "")], [fields[name] for name in _COUNTS]
+    producers = fields.get("producers", {})
+    counts += [*map(producers.__getitem__, producers)]
     counts += [fields.get("start", 0), fields.get("time", 0), *fields.get("reached", ())]
     features = *fields.get("reader_features", ()), *fields.get("writer_features", ())
     texts += [fields.get("instant_floor", FLOOR), *features]
@@ -265,6 +268,7 @@ def _check_types(fields: Mapping[str, Any]) -> None:
     for several in (
         fields["partitions"],
         fields["txns"],
+        producers,
         floors,
         floors.values(),
         *(part[:3] for part in fields["parts"]),
@@ -294,6 +298,7 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
         decided=tuple(_decided(fields)),
         txns=fields["txns"],
         txn_floors=fields.get("txn_floors", {}),
+        producers=fields.get("producers", {}),
         partitions=dict(zip(fields["partitions"], fields["first"], strict=True)),
         cleans={position: range(start, stop) for position, start, stop in fields["cleans"]},
         horizon=fields["horizon"],

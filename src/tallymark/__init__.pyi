@@ -39,6 +39,7 @@ from tallymark.engine.settings import MarkerSettings as MarkerSettings
 from tallymark.engine.settings import ServiceSettings as ServiceSettings
 from tallymark.engine.settings import SharedServiceSettings as SharedServiceSettings
 from tallymark.engine.settings import SizingSettings as SizingSettings
+from tallymark.engine.settings import StreamSettings as StreamSettings
 from tallymark.engine.settings import TaskSettings as TaskSettings
 from tallymark.engine.settings import ViewSettings as ViewSettings
 from tallymark.engine.sizing import IncomingRows as IncomingRows
@@ -46,6 +47,7 @@ from tallymark.engine.sizing import PlannedFile as PlannedFile
 from tallymark.engine.sizing import SizingPlan as SizingPlan
 from tallymark.engine.sizing import WorkloadProfile as WorkloadProfile
 from tallymark.engine.sizing import tasks_of as tasks_of
+from tallymark.engine.streams.stream import Stream as Stream
 from tallymark.engine.table import Table as Table
 from tallymark.engine.table import open_table as open_table
 from tallymark.engine.tasks.profile_batches import profile_batches as profile_batches

@@ -1,10 +1,14 @@
 """The examples as a newcomer runs them: each in a process of its own, with and without a target."""
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import anyio
+import httpx
 import pyarrow.dataset as ds
 import pytest
 
@@ -53,6 +57,30 @@ def test_sized_appends_leave_few_files(tmp_path):
     assert len(files) <= 6
     table = ds.dataset(files).to_table()
     assert (table.num_rows, set(table["reading"].to_pylist())) == (20_000, set(range(20_000)))
+
+
+def test_http_ingest_answers_when_rows_are_durable_and_takes_a_number_once(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    http_ingest = importlib.import_module("http_ingest")
+
+    async def run() -> None:
+        app = http_ingest.app_of(str(tmp_path / "events"))
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://here") as client,
+        ):
+            for _ in range(2):
+                body = b'{"id": 1, "place": "Oslo"}\n{"id": 2}'
+                answer = await client.post("/rows?producer=meter-7&sequence=0", content=body)
+                assert (answer.status_code, answer.json()["rows"]) == (200, 2)
+            for body in (b'{"id": "x"}', b'{"id": 3, "color": 1}'):
+                assert (await client.post("/rows", content=body)).status_code == 400
+
+    anyio.run(run, backend="trio")
+    files = [str(path) for path in tmp_path.glob("events/*.parquet")]
+    values: list[Any] = ds.dataset(files).to_table()["id"].to_pylist()
+    assert sorted(values) == [1, 2]
 
 
 @pytest.mark.spark

@@ -26,7 +26,7 @@ LOG = f"{OURS}log/"
 CHECKPOINTS = f"{OURS}checkpoint/"
 FLOOR = "19700101000000000"
 
-FEATURES = frozenset({"changes", "groups"})
+FEATURES = frozenset({"changes", "groups", "producers"})
 """Those that this reader knows."""
 
 FIXED = {

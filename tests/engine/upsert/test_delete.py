@@ -271,7 +271,7 @@ async def test_a_delete_that_dies_leaves_nothing(storage):
                 die(dying)
                 return await commit(reports)
 
-            job.commit = die_first  # type: ignore[method-assign]
+            job.commit = die_first  # type: ignore[assignment, method-assign]
             await delete_rows(job, dying, concurrency=1)
     with pytest.raises(AssertionError):
         await ids_of(storage)

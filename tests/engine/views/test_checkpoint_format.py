@@ -125,7 +125,7 @@ def test_every_flipped_bit_and_every_cut_is_noticed(data):
 
 
 SINCE_1_0 = {"id", "start", "instant_floor", "time", "reader_features", "writer_features", "early", "txn_floors"}
-SINCE_1_0 |= {"groups", "reached"}
+SINCE_1_0 |= {"groups", "producers", "reached"}
 """Fields that manifests of earlier releases do not have."""
 
 
