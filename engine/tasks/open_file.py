@@ -142,8 +142,7 @@ class OpenFile:
 
         Raises:
             Unavailable: the given error, if no other name is tried: on stores with staging, and after the last one.
-                Otherwise
-                what ``take`` of the constructor raises.
+                Otherwise what ``take`` of the constructor raises.
         """
         if not self._has_another_name:
             raise error
