@@ -40,8 +40,8 @@ from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.maintenance.accept_loss import AcceptedLoss, accept_loss
 from tallymark.engine.maintenance.checkpoint import leave_checkpoint
-from tallymark.engine.maintenance.clean import CleanResult, clean, end_abandoned
-from tallymark.engine.maintenance.recovery import end_instant
+from tallymark.engine.maintenance.clean import CleanResult, clean
+from tallymark.engine.maintenance.recovery import end_abandoned, end_instant
 from tallymark.engine.maintenance.retention import Retention, hours_to_keep
 from tallymark.engine.maintenance.store_time import StoreClock
 from tallymark.engine.markers.loading import load_markers
@@ -310,9 +310,9 @@ class Table:
         _check_concurrency(concurrency)
         options: WriteOptions = {"where": where, "txn": txn, "only_partitions": only_partitions}
         async with self.write(mode="delete", tasks=tasks, **options) as job:
-            result = job.committed or await delete_rows(job, self._backend, concurrency=concurrency)
-        result = job.committed or result
-        return await self.purged(result) if purge else result
+            if job.committed is None:
+                await delete_rows(job, self._backend, concurrency=concurrency)
+        return await self.purged(job.result) if purge else job.result
 
     async def purged(self, result: WriteResult) -> WriteResult:
         """End the retention of every older version of the table, so that no file of it has rows that were deleted.

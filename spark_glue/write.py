@@ -115,7 +115,7 @@ def write(
         target = _catalog_target(portal, session, table, schema, catalog_table, request)
         served_by = service or service_settings(session)
 
-        def run() -> tuple[WriteJob, WriteResult]:
+        def run() -> WriteJob:
             write_job = table.write(
                 schema=schema,
                 mode=mode,
@@ -128,17 +128,19 @@ def write(
             tag = f"tallymark-write-{secrets.token_hex(8)}"
             with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
                 if job.committed is not None:
-                    return job, job.committed
+                    return job
                 with tagged(session, tag), shown_progress(session, job, wanted=_shows(session, progress)) as written:
                     if changes is not None:
                         reports = run_changes(df, job, portal, changes, sizing or SizingSettings(), written)
                     else:
                         rows, planned_files = sized(df, job, portal, sizing)
                         reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
-                return job, portal.call(job.commit, reports)
+                portal.call(job.commit, reports)
+            return job
 
-        job, result = retried(run, attempts if changes is not None else 1)
+        job = retried(run, attempts if changes is not None else 1)
         # Replaced files are deleted by now: a refresh before that would let Spark list them once more.
+        result = job.result
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
 
 

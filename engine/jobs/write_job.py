@@ -135,6 +135,13 @@ class WriteJob:
         return self._committed
 
     @property
+    def result(self) -> WriteResult:
+        """The result of the commit; once the block has ended, with what is ``pending`` by then."""
+        committed = self.committed
+        assert committed is not None, "commit comes first"
+        return committed
+
+    @property
     def marker_count(self) -> int | None:
         """Markers that the job's service has acked so far; None where it is not in this process."""
         return self._directory.durable_count if self._is_served_here else None

@@ -97,7 +97,8 @@ def delete(
                     return job.committed
                 with tagged(spark, tag), shown_progress(spark, job, wanted=wanted) as written:
                     reports = _rewritten(spark, job, portal, written)
-                return portal.call(job.commit, reports)
+                portal.call(job.commit, reports)
+            return job.result
 
         result = retried(run, attempts)
         return portal.call(table.purged, result) if purge else result

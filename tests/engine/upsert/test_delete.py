@@ -31,7 +31,7 @@ from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER,
 from tests.engine.jobs.scene import die
 from tests.engine.upsert.scene import KEYED, PEOPLE, changed, changing, in_thread, people, person, rows_of, table_at
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend, lost_request
+from tests.support.faulty import FaultyBackend, lost_request, refused
 from tests.support.loops import on_both_loops
 from tests.support.parquet import read_bytes
 from tests.support.predicates import SCHEMA, Row, Where, batch_of, rows, wheres
@@ -204,6 +204,13 @@ async def test_it_conflicts_with_a_write_that_has_replaced_one_of_its_files(stor
             with pytest.raises(ConflictError, match="nothing of this write is left"):
                 await job.commit([])
         await changed(storage, person(1, at=1), person(2, at=1))
+
+
+@on_both_loops
+async def test_a_delete_that_readers_of_hudi_do_not_see_yet_states_it(storage):
+    await changed(storage, person(1), person(2), **KEYED)
+    late = FaultyBackend(storage, refused("put_new", "*.replacecommit"))
+    assert "readers of the Hudi format do not see it yet" in (await table_at(late).delete("id = 1")).pending
 
 
 @on_both_loops
