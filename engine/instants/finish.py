@@ -78,8 +78,8 @@ def _expired_files(history: History, properties: TableProperties, position: int)
 async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collection[str] | None = None) -> None:
     """Delete markers, seal, heartbeat and the reservation.
 
-    While the reservation exists, another writer finds it and completes these steps. It is deleted by the same request
-    as the rest, as its last object: what remains if the store stops in the middle is deleted by the next clean.
+    While the reservation exists, another writer finds it and completes these steps. It is the last object of the same
+    request as the rest: what remains if the store stops in the middle is found by the next writer's listing.
 
     ``objects`` are all objects in the instant's folder, where the caller knows them; None: the folder is listed.
     Objects that arrive later, by a put of a refused task or of an abandoned request, are deleted by the next clean.

@@ -13,7 +13,7 @@ from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import committed_write, declared
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.maintenance.clean import end_abandoned
+from tallymark.engine.maintenance.recovery import end_abandoned
 from tallymark.engine.settings import NO_SIZING, TaskSettings
 from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile

@@ -12,7 +12,7 @@ from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.expire import CleanScan, Due, expire, find_due
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
-from tallymark.engine.maintenance.recovery import clock_probe, recover_others
+from tallymark.engine.maintenance.recovery import below, end_abandoned
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.timeline.log import BODY_FOLDER
@@ -66,15 +66,6 @@ class CleanResult:
             looked_at=NOTHING if expired is None else expired.looked_at,
             is_dry_run=is_dry_run,
         )
-
-
-async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tuple[Ended, ...]:
-    """Roll back or finish every instant whose writer is dead."""
-    own = await clock_probe(handle)
-    try:
-        return tuple(await recover_others(handle, properties, own=own))
-    finally:
-        await handle.backend.delete([own])
 
 
 async def clean(
@@ -143,7 +134,7 @@ async def old_fence_lists(handle: TableHandle, *, now: Callable[[], Awaitable[fl
     put = await handle.log.times()
     latest = (put.newest if now is None else await now()) - handle.commit_settings.zombie_after_s
     history = handle.log.history
-    decided = {entry.path: history.decided(_below(FENCE_FOLDER, entry.path)) for entry in lists}
+    decided = {entry.path: history.decided(below(FENCE_FOLDER, entry.path)) for entry in lists}
     old = {entry.path: at for entry in lists if entry.modified <= latest and (at := decided[entry.path]) is not None}
     if not old:
         return []
@@ -161,7 +152,7 @@ async def _drop_bodies(handle: TableHandle) -> None:
     """
     by_instant: dict[str, list[str]] = {}
     async for entry in handle.backend.list(BODY_FOLDER):
-        by_instant.setdefault(_below(BODY_FOLDER, entry.path), []).append(entry.path)
+        by_instant.setdefault(below(BODY_FOLDER, entry.path), []).append(entry.path)
     history = handle.log.history
     for instant, paths in by_instant.items():
         decided = history.decided(instant)
@@ -171,11 +162,6 @@ async def _drop_bodies(handle: TableHandle) -> None:
             # One of an older commit is treated as its own. That of a rollback may be, too: its entry decides.
             known = (await handle.log.reach(decided.position - 1)).entry_of(decided).nonce
             await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
-
-
-def _below(folder: str, path: str) -> str:
-    """Return the first part of the path below the folder."""
-    return path.removeprefix(f"{folder}/").partition("/")[0]
 
 
 async def drop_strays(handle: TableHandle) -> None:

@@ -69,11 +69,16 @@ async def recover_due(handle: TableHandle, properties: TableProperties) -> None:
         return
     handle.log.listed_at = now
     if await open_reservations(handle):
-        own = await clock_probe(handle)
-        try:
-            await recover_others(handle, properties, own=own)
-        finally:
-            await handle.backend.delete([own])
+        await end_abandoned(handle, properties)
+
+
+async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tuple[Ended, ...]:
+    """Roll back or finish every instant whose writer is dead."""
+    own = await clock_probe(handle)
+    try:
+        return tuple(await recover_others(handle, properties, own=own))
+    finally:
+        await handle.backend.delete([own])
 
 
 def is_dead(reservation: Reservation, ages: Mapping[str, float], *, seen_from: WriterIdentity) -> bool:
@@ -133,12 +138,22 @@ async def read_ages(handle: TableHandle, own: str) -> tuple[float, dict[str, flo
 
 async def read_heartbeats(handle: TableHandle) -> dict[str, float]:
     """Return when each instant had its last heartbeat, by the store's clock. Its reservation is the first one."""
+    return await _newest_below(handle, OPEN_FOLDER, HEARTBEAT_FOLDER)
+
+
+async def _newest_below(handle: TableHandle, *folders: str) -> dict[str, float]:
+    """Return when the newest object of each instant in these folders was put, by the store's clock."""
     found: dict[str, float] = {}
-    for folder in (OPEN_FOLDER, HEARTBEAT_FOLDER):
+    for folder in folders:
         async for entry in handle.backend.list(folder):
-            instant = entry.path.rpartition("/")[2]
+            instant = below(folder, entry.path)
             found[instant] = max(entry.modified, found.get(instant, entry.modified))
     return found
+
+
+def below(folder: str, path: str) -> str:
+    """Return the first part of the path below the folder."""
+    return path.removeprefix(f"{folder}/").partition("/")[0]
 
 
 async def drop_late(handle: TableHandle, properties: TableProperties, *, now: float) -> None:
@@ -147,11 +162,7 @@ async def drop_late(handle: TableHandle, properties: TableProperties, *, now: fl
 
     An instant that the log has not decided has lost its reservation: then they may be a living writer's for a lease.
     """
-    late: dict[str, float] = {}
-    for folder in (MARKER_FOLDERS, SEAL_FOLDER, HEARTBEAT_FOLDER):
-        async for entry in handle.backend.list(folder):
-            instant = entry.path.removeprefix(f"{folder}/").partition("/")[0]
-            late[instant] = max(entry.modified, late.get(instant, entry.modified))
+    late = await _newest_below(handle, MARKER_FOLDERS, SEAL_FOLDER, HEARTBEAT_FOLDER)
     if not late:
         return
     for reservation in await open_reservations(handle):

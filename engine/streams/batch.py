@@ -45,10 +45,10 @@ class StreamBatch:
         self.size += append.size
 
     def settle(self, outcome: int | TallymarkError) -> None:
-        """End all waits. Only the first outcome counts."""
-        if self.outcome is None:
-            self.outcome = outcome
-            self.settled.set()
+        """End all waits."""
+        assert self.outcome is None, "it has one outcome"
+        self.outcome = outcome
+        self.settled.set()
 
     def position(self) -> int:
         """Return where it was committed. Raises why it was not."""

@@ -136,7 +136,7 @@ async def _fences_of_any_age(handle, *, now=None):
     that.
     """
     paths = [entry.path async for entry in handle.backend.list(fencing.FENCE_FOLDER)]
-    return [path for path in paths if handle.log.history.decided(clean._below(fencing.FENCE_FOLDER, path))]
+    return [path for path in paths if handle.log.history.decided(recovery.below(fencing.FENCE_FOLDER, path))]
 
 
 @FENCES.function(recovery.drop_late)
