@@ -1,5 +1,6 @@
 """The parts that every job on a table shares: backend, log, clock, settings."""
 
+import math
 from dataclasses import InitVar, dataclass, field
 
 import anyio
@@ -65,6 +66,8 @@ class TableHandle:
     shared: InitVar[TableMemory | None] = None
     """What to continue from; None: nothing was read yet."""
     memory: TableMemory = field(init=False)
+    base: float = field(init=False, default=math.inf)
+    """The position at which its job has started, which its views answer for as long as they exist."""
     _views: list[View] = field(init=False, default_factory=list)
     """The last one follows the log. A caller that had an answer of an earlier one continues to use that, until what it
     names may be deleted.
@@ -87,7 +90,7 @@ class TableHandle:
         if not self._views or self._is_outdated(self._views[-1]):
             keep = None if properties.readers == "table" else self.view_settings.keep_positions
             store = open_store(self.view_settings) if self.lasts else MemoryStore()
-            self._views.append(View(store, base=self.checkpoints.base, keep_positions=keep))
+            self._views.append(View(store, base=self.checkpoints.base, keep_positions=keep, pinned=self.base))
         view = self._views[-1]
         view.sync(history)
         for earlier in self._views[:-1]:

@@ -101,7 +101,7 @@ async def _start(
     kind = options.markers.kind
     reservation, lease = await reserve_next(handle, operation=request.mode, marker_kind=kind)
     confirmed = Lazy(partial(confirm, handle, reservation))
-    base_position = handle.log.history.head
+    base_position = handle.base = handle.log.history.head
     base_hash = handle.log.history.hash_at(base_position)
     target = WriteTarget.of(request, properties)
     try:

@@ -58,10 +58,15 @@ class View:
     """Belongs to one event loop. ``at`` returns its answers as of a position."""
 
     def __init__(
-        self, store: ViewStore | None = None, *, base: ViewBase | None = None, keep_positions: int | None = None
+        self,
+        store: ViewStore | None = None,
+        *,
+        base: ViewBase | None = None,
+        keep_positions: int | None = None,
+        pinned: float = math.inf,
     ) -> None:
         """``keep_positions``: how many positions before the head are answered; None: those whose files no clean has
-        expired.
+        expired. Positions from ``pinned`` on are answered in any case, if the base has them.
         """
         self._store = MemoryStore() if store is None else store
         self._base = NoBase() if base is None else base
@@ -69,7 +74,7 @@ class View:
         self._history = History()
         self._head = self._base.position
         self._floor = self._base.floor
-        self._pinned = math.inf
+        self._pinned = pinned
         """The oldest position that is answered for as long as the view exists."""
         self._states = dict(self._base.partitions)
         self._unread: dict[str, list[Change]] = {}

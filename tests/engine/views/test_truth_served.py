@@ -15,7 +15,7 @@ from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettin
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.log import CommitLog
 from tests.engine.jobs.scene import begin, table
-from tests.engine.views.table_histories import InMemory, Player, Step, Wait, histories, without_threads
+from tests.engine.views.table_histories import InMemory, Player, Step, Wait, Write, histories, without_threads
 from tests.engine.views.test_truth import readers
 from tests.engine.views.truth import Truth
 from tests.support.dying import DyingBackend
@@ -67,6 +67,11 @@ async def play(place: InMemory, kind: str, steps: Sequence[Step]) -> None:
         for step in steps:
             await player.play(step)
         await look_up(job.ticket, place.backend, Truth(place.objects))
+
+
+def test_a_job_serves_its_base_however_many_commits_precede_the_first_lookup():
+    steps = [Step(Write(mode="overwrite"), dies_at=None, is_followed=False)] * (VIEWS.keep_positions + 3)
+    trio.run(play, InMemory(has_staging=False), "directory", steps)
 
 
 brief = histories.map(lambda steps: [step for step in steps if not isinstance(step.act, Wait)])
