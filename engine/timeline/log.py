@@ -30,6 +30,7 @@ from tallymark.engine.errors import (
     UnsupportedTable,
 )
 from tallymark.engine.settings import CommitSettings
+from tallymark.engine.timeline.contention import Contention
 from tallymark.engine.timeline.entry import (
     LogEntry,
     check_features,
@@ -147,6 +148,7 @@ class CommitLog:
         self._deciding = anyio.Lock()
         self._is_behind = False
         """Whether a number was found to be taken that was not read yet."""
+        self._contention = Contention()
         self.history = History()
 
     def identify(self, table: str, writer_features: Iterable[str] = ()) -> None:
@@ -195,10 +197,12 @@ class CommitLog:
         """Read from the head to the end, and check it then: an entry that is missing may have been archived since the
         head was read. Entries are deleted in their order, so the one before it shows afterwards that it was not.
         """
-        read, window = self.history, 1
+        read, window = self.history, self._contention.window
+        head = read.head
         try:
             while await self._read_window(window):
                 window = min(window * 2, READ_AHEAD)
+            self._contention.has_read(self.history.head - head)
         except CorruptObject:
             await self._verify()
             if self.history is read:
@@ -429,6 +433,7 @@ class CommitLog:
         """Put the entry of these attempts at a number. Those that are decided, or have failed, get their outcome."""
         linked = self.history.linked(entry_of(group))
         before = [attempt.unclear for attempt in group]
+        started = anyio.current_time()
         try:
             continues = await self._put_beside_check(group, linked, number)
         except Unavailable:  # repeated at the same number, until that number has been read
@@ -438,16 +443,24 @@ class CommitLog:
             self._is_behind = True
             for attempt, unclear in zip(group, before, strict=True):
                 attempt.unclear = unclear  # this put did nothing; an earlier one at this number may have
-                if not isinstance(error, AlreadyExists):  # otherwise the next read shows by which writer it is taken
-                    attempt.outcome = error
+            await self._refused(group, error, put_s=anyio.current_time() - started)
         except Exception as error:
             for attempt in group:
                 attempt.outcome = error
         else:
+            self._contention.won()
             if self.history.head == number - 1:  # otherwise it has been read since
                 self.history.apply(linked)
             for attempt in group:
                 await self._settle_won(attempt, number, continues=continues)
+
+    async def _refused(self, group: Sequence[Attempt], error: BackendError, *, put_s: float) -> None:
+        """Let the attempts fail, or wait for their turn: which entry has taken the number is read before the next."""
+        if isinstance(error, AlreadyExists):
+            await anyio.sleep(self._contention.lost(group[0].entry.instant, put_s))
+        else:
+            for attempt in group:
+                attempt.outcome = error
 
     async def _put_beside_check(self, group: Sequence[Attempt], linked: LogEntry, number: int) -> bool | None:
         """Put an entry, and read the one before at the same time. Return what ``_continues`` does."""
