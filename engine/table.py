@@ -4,6 +4,8 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
+from functools import partial
 from typing import Unpack
 
 import anyio.lowlevel
@@ -64,6 +66,7 @@ from tallymark.engine.settings import (
     TaskSettings,
     ViewSettings,
 )
+from tallymark.engine.streams.block import StreamBlock
 from tallymark.engine.streams.stream import Stream
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
@@ -176,8 +179,7 @@ class Table:
         async with self._write(spec, options) as job:
             yield job
 
-    @asynccontextmanager
-    async def stream(
+    def stream(
         self,
         *,
         schema: pa.Schema | None = None,
@@ -185,17 +187,31 @@ class Table:
         markers: MarkerSettings | None = None,
         tasks: TaskSettings | None = None,
         **request: Unpack[WriteOptions],
-    ) -> AsyncIterator[Stream]:
-        """Yield a stream for the block: any number of callers append rows, which share files and commits, and each call
+    ) -> StreamBlock:
+        """Return the block of a stream: any number of callers append rows, which share files and commits, and each call
         returns when its rows are committed. When the block ends, what was appended is committed first.
+
+        ``async with`` yields a ``Stream`` of this event loop, ``with`` a ``BlockingStream`` for threads.
 
         The table is created if nothing is at the URL. ``schema`` and the options are those of an append by ``write``,
         but for ``txn``: ``Stream.append`` has its own way to be repeated.
 
-        Raises as ``write``.
+        Raises as ``write``, when the block is entered.
         """
         if request.get("txn") is not None:
             raise InvalidRequest("txn: a stream has many commits; give producer and sequence to Stream.append")
+        given = (schema, settings, markers, tasks, request)
+        return StreamBlock(partial(self._streaming, *given), in_thread=partial(copy(self)._streaming, *given))
+
+    @asynccontextmanager
+    async def _streaming(
+        self,
+        schema: pa.Schema | None,
+        settings: StreamSettings | None,
+        markers: MarkerSettings | None,
+        tasks: TaskSettings | None,
+        request: WriteOptions,
+    ) -> AsyncIterator[Stream]:
         spec = await self._spec(schema, WriteRequest.of("append", **request))
         options = JobOptions(
             markers=markers or MarkerSettings(),

@@ -47,6 +47,8 @@ from tallymark.engine.sizing import PlannedFile as PlannedFile
 from tallymark.engine.sizing import SizingPlan as SizingPlan
 from tallymark.engine.sizing import WorkloadProfile as WorkloadProfile
 from tallymark.engine.sizing import tasks_of as tasks_of
+from tallymark.engine.streams.block import BlockingStream as BlockingStream
+from tallymark.engine.streams.block import StreamBlock as StreamBlock
 from tallymark.engine.streams.stream import Stream as Stream
 from tallymark.engine.table import Table as Table
 from tallymark.engine.table import open_table as open_table
