@@ -25,14 +25,17 @@ pytestmark = pytest.mark.parametrize("store", ["local", pytest.param("s3", marks
 OTHER = TaskPlan(first_id=5000)
 """Of another write, for the same parts."""
 
+OWN_ENTRY = ".hoodie/.tallymark/log/*3"
+"""After those of the table's first rows and of the other write, whose number was tried first."""
+
 CUT_AND_NOT_COMMITTED = {
     "when it has read what it had written": Fault(verb="get", path="part=*", when="after"),
     "after the marker of what it cuts": Fault(verb="put_new", path=".hoodie/.temp/*.marker.CREATE", when="after"),
     "before the lost file goes": Fault(verb="delete", path="part=*", when="before"),
     "when the lost file has gone": Fault(verb="delete", path="part=*", when="after"),
-    "before its entry": Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="before"),
+    "before its entry": Fault(verb="put_new", path=OWN_ENTRY, when="before"),
 }
-CUT_AND_COMMITTED = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="after")
+CUT_AND_COMMITTED = Fault(verb="put_new", path=OWN_ENTRY, when="after")
 
 
 def filling(at: At, fault: Fault | None = None) -> WritePlan:
