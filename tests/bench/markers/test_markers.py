@@ -142,9 +142,11 @@ def test_an_ack_outside_of_the_driver_follows_a_read():
 def test_a_job_gets_its_acks_beside_other_clients():
     tried = disturbed.disturbances(0.02)
     assert [each.kind for each in tried] == ["idle", "slow", "large", "waiting", "pages", "pages"]
-    rows = disturbed.table(rounds=1, length_s=0.5, tried=[*tried[:4], replace(tried[-1], length=1)]).rows
-    assert all(row.acks > 0 for row in rows)
-    assert [row.pages > 0 for row in rows] == [False] * 4 + [True]
+    others = disturbed.table(rounds=1, length_s=0.5, tried=tried[:4]).rows
+    assert [(row.acks > 0, row.pages) for row in others] == [(True, 0)] * 4
+    [browsers] = disturbed.table(rounds=1, length_s=2.0, tried=[replace(tried[-1], length=1)]).rows
+    assert browsers.acks > 0
+    assert browsers.pages > 0, "a page takes half a second where other programs use the cores, too"
 
 
 def test_pages_of_a_large_table_and_of_many_are_timed():
