@@ -33,6 +33,7 @@ NOT_RUN = {
     "open_view(job.ticket)": "is a task's part of a job; tests/engine/lookups runs it",
     "backend.statistics()": "counts requests of an object store; tests/system/test_request_counts.py runs it",
     "await job.look_up(": "is an engine's part of a job; tests/engine/upsert runs it",
+    "stream.append(": "is a service's part, which has no Spark; tests/engine/streams and tests/examples run it",
     "tallymark.hudi.markers": "needs Hudi's bundle for Spark; tests/spark/test_driver.py runs the block around it",
     "daft.read_parquet": "tests/spark/test_reader_table.py runs these readers",
 }
