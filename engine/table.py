@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
-from functools import partial
 from typing import Unpack
 
 import anyio.lowlevel
@@ -201,7 +200,7 @@ class Table:
         if request.get("txn") is not None:
             raise InvalidRequest("txn: a stream has many commits; give producer and sequence to Stream.append")
         given = (schema, settings, markers, tasks, request)
-        return StreamBlock(partial(self._streaming, *given), in_thread=partial(copy(self)._streaming, *given))
+        return StreamBlock(self._streaming(*given), elsewhere=copy(self)._streaming(*given))
 
     @asynccontextmanager
     async def _streaming(

@@ -1,7 +1,7 @@
 """The block of a stream, in code that runs in an event loop and in code that does not."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from types import TracebackType
 
@@ -10,8 +10,6 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tallymark.engine.errors import Closed
 from tallymark.engine.streams.stream import Stream
-
-OpenStream = Callable[[], AbstractAsyncContextManager[Stream]]
 
 
 class BlockingStream:
@@ -38,31 +36,31 @@ class StreamBlock:
     first; if the block raises, calls that wait get ``Closed``, and nothing of theirs is left. For one use.
     """
 
-    def __init__(self, opened: OpenStream, *, in_thread: OpenStream) -> None:
-        """``in_thread`` opens it in another event loop, and shares nothing with this one."""
-        self._opened = opened
-        self._in_thread = in_thread
-        self._running = ExitStack()
-        self._inner: AbstractAsyncContextManager[Stream] | None = None
+    def __init__(
+        self, here: AbstractAsyncContextManager[Stream], *, elsewhere: AbstractAsyncContextManager[Stream]
+    ) -> None:
+        """``elsewhere`` opens it in another event loop, and shares nothing with this one."""
+        self._here = here
+        self._in_thread = _blocking(elsewhere)
 
     async def __aenter__(self) -> Stream:
-        self._inner = self._opened()
-        return await self._inner.__aenter__()
+        return await self._here.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        assert self._inner is not None, "it was entered"
-        return await self._inner.__aexit__(kind, error, traceback)
+        return await self._here.__aexit__(kind, error, traceback)
 
     def __enter__(self) -> BlockingStream:
-        with ExitStack() as running:
-            portal = running.enter_context(start_blocking_portal("trio"))
-            stream = running.enter_context(portal.wrap_async_context_manager(self._in_thread()))
-            self._running = running.pop_all()
-        return BlockingStream(portal, stream)
+        return self._in_thread.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        return self._running.__exit__(kind, error, traceback)
+        return self._in_thread.__exit__(kind, error, traceback)
+
+
+@contextmanager
+def _blocking(stream: AbstractAsyncContextManager[Stream]) -> Iterator[BlockingStream]:
+    with start_blocking_portal("trio") as portal, portal.wrap_async_context_manager(stream) as entered:
+        yield BlockingStream(portal, entered)

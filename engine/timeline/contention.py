@@ -12,9 +12,6 @@ falls again for the writers that have waited longest, so that newer ones do not 
 WAIT_S_MAX = 2.0
 """Longest wait: a put that took seconds was repeated by the client, and shows nothing about other writers."""
 
-READ_MAX = 32
-"""Entries that are read at once after a loss: as many as a reading of a long log requests at once."""
-
 
 class Contention:
     """Losses in a row of one process, and what follows from them."""
@@ -47,4 +44,4 @@ class Contention:
         """Entries to request at once: after a loss as many as the last reading has found, and one that shows the end;
         otherwise one.
         """
-        return min(max(self._found, 1) + 1, READ_MAX) if self._losses else 1
+        return max(self._found, 1) + 1 if self._losses else 1

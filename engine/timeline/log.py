@@ -197,7 +197,7 @@ class CommitLog:
         """Read from the head to the end, and check it then: an entry that is missing may have been archived since the
         head was read. Entries are deleted in their order, so the one before it shows afterwards that it was not.
         """
-        read, window = self.history, self._contention.window
+        read, window = self.history, min(self._contention.window, READ_AHEAD)
         head = read.head
         try:
             while await self._read_window(window):
