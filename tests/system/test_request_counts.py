@@ -56,11 +56,11 @@ def test_an_append_lists_the_bookkeeping_once_and_nothing_else(s3, bucket):
 
 
 def test_an_append_from_a_checkpoint_on_lists_the_bookkeeping_once(s3, bucket):
-    """From its start to its end; each of its requests is counted here."""
     found = trio.run(_from_a_checkpoint, s3, bucket)
-    assert [start["list"] + commit["list"] for start, commit in found] == [1, 1, 1, 1]
-    assert [start["put"] for start, _ in found] == [1, 1, 1, 1], "the type of the markers follows beside the first"
-    assert [commit["put"] for _, commit in found] == [5, 5, 5, 5]
+    assert [requests["list"] for requests in found] == [1, 1, 1, 1]
+    reservation, markers, commit = 1, 2, 5
+    """The markers' type and their one segment are put beside each other."""
+    assert [requests["put"] for requests in found] == [reservation + markers + commit] * 4
 
 
 def _patient(s3) -> StorageOptions:
@@ -69,12 +69,10 @@ def _patient(s3) -> StorageOptions:
     return options
 
 
-async def _from_a_checkpoint(s3, bucket: str) -> Sequence[tuple[Mapping[str, int], Mapping[str, int]]]:
-    backend = open_backend(f"s3://{bucket}/flights", options=_patient(s3))
-    for _ in range(2):
-        await _job(backend, "append", 100)
-    await open_table(backend.url, backend=backend).checkpoint()
-    return [await _job(backend, "append", 100) for _ in range(4)]
+async def _from_a_checkpoint(s3, bucket: str) -> Sequence[Mapping[str, int]]:
+    await _appends(s3, bucket, 2)
+    await open_table(f"s3://{bucket}/flights", options=_patient(s3)).checkpoint()
+    return await _appends(s3, bucket, 4)
 
 
 @pytest.mark.parametrize("sizing", [None, SizingSettings()])
