@@ -316,6 +316,11 @@ class SharedServiceSettings:
     wait_s: float = 10.0
     """Time limit for its answer at the start of a job, all attempts together: a restart takes less. Afterwards the
     limits of ``TaskSettings`` and ``ViewSettings`` count, as for the driver's own service."""
+    commits: bool = True
+    """Whether it decides the job's commit, together with those of other processes that wait at that moment."""
+    commit_wait_s: float = 5.0
+    """Time limit for its answer to a commit. Without one the driver reads the log, and commits by itself: it may be
+    less than ``CommitSettings.decision_timeout_s``."""
 
     def __post_init__(self) -> None:
         match = re.fullmatch(r"(https?)://(?:\[([^\]]+)\]|([^/?#\s@:]+)):(\d{1,5})/?", str(self.url))
@@ -331,6 +336,7 @@ class SharedServiceSettings:
             "begins with https:// unless it is one of this machine",
         )
         check_above_zero("wait_s", self.wait_s)
+        check_above_zero("commit_wait_s", self.commit_wait_s)
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> "SharedServiceSettings | None":

@@ -25,6 +25,10 @@ class Effort:
     writers: tuple[int, ...] = (1, 4, 16, 64)
     callers: int = 256
     """Of one table."""
+    broker_writers: tuple[int, ...] = (16, 64, 128)
+    """Writers of a broker, each with one commit in flight."""
+    broker_rate: float = 1000.0
+    """Commits per second that many more writers offer, so that none waits for itself."""
     seconds: float = 10.0
     """Of each load."""
     rounds: int = 3

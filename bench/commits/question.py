@@ -5,16 +5,22 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tallymark.bench.commits import one_table, writers
+from tallymark.bench.commits import broker, one_table, writers
 from tallymark.bench.commits.measure import Effort, Ground
 from tallymark.bench.commits.sides import ROWS, SIDES
 from tallymark.bench.folder import new_folder
 from tallymark.bench.results import Table
 from tallymark.bench.stores import MarkerStore, far, near
 
-MEASURED: dict[str, Callable[[Ground], Iterator[Table]]] = {"writers": writers.tables, "one-table": one_table.tables}
+MEASURED: dict[str, Callable[[Ground], Iterator[Table]]] = {
+    "writers": writers.tables,
+    "one-table": one_table.tables,
+    "broker": broker.tables,
+}
 
-QUICK = Effort(writers=(1, 4), callers=8, seconds=1.0, rounds=1, latencies_s=(0.005,))
+QUICK = Effort(
+    writers=(1, 4), callers=8, broker_writers=(8,), broker_rate=50.0, seconds=1.0, rounds=1, latencies_s=(0.005,)
+)
 """Long enough to see that everything commits; too short for figures."""
 
 METHOD = f"""\
@@ -28,7 +34,10 @@ end the format's own reader reads the rows of every file; other rows than were c
 writers' processes, without the S3 stand-in. Tallymark syncs each file and its folder. deltalake and pyiceberg sync
 nothing on a local disk, except for SQLite, which is pyiceberg's catalog; "+ fsync" syncs data file, log file and their
 folders after each commit of deltalake. The catalog is on the local disk at every place, and its requests are not
-counted. Each round begins with another side; ratios are taken within a round."""
+counted. A broker alone decides commits of one file each, whose files are not written: in their entries is what tasks
+would have reported. Writers send one after the other, or at a given rate, at random moments; a latency counts from when
+a commit was due. Its loads begin with a second that does not count. Each round begins with another side; ratios are
+taken within a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import TallymarkError
+from tallymark.engine.rpc.commit_broker import CommitBroker
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
@@ -34,6 +35,8 @@ class TableMemory:
         self.projecting = anyio.Lock()
         self.maintaining = anyio.Lock()
         """Held by the job that maintains the table at its end. Others that end at that moment leave it to that one."""
+        self.broker: CommitBroker | None = None
+        """What decides commits of its jobs outside of this process; None before one of them has named it."""
         self.properties: tuple[TableProperties, bytes] | None = None
         """Those of the table, and their bytes; None before a job has read them."""
         self._backend = backend

@@ -28,6 +28,7 @@ from tallymark.engine.maintenance.expire import expire_due
 from tallymark.engine.maintenance.recovery import recover_due, recover_listed
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.metrics.registry import PROCESS, JobMeter
+from tallymark.engine.rpc.commit_broker import CommitBroker
 from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
@@ -176,7 +177,18 @@ async def _start(
         ),
         sizing=options.sizing,
         is_private=options.is_private,
+        broker=None if address is None else _broker_of(handle, options.service),
     )
+
+
+def _broker_of(handle: TableHandle, service: ServiceSettings | SharedServiceSettings) -> CommitBroker | None:
+    """Return what decides the job's commit outside of this process; None where this process does."""
+    if not isinstance(service, SharedServiceSettings) or not service.commits:
+        return None
+    memory = handle.memory
+    if memory.broker is None or memory.broker.settings != service:
+        memory.broker = CommitBroker(service, handle.backend.url)
+    return memory.broker
 
 
 async def _ahead(confirmed: Lazy[bool]) -> None:

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
-from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError, TryAgain
+from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import close_staging, drop_bookkeeping, finish
 from tallymark.engine.instants.marked import Marked, directly_marked, marked_in_storage
@@ -21,6 +21,7 @@ from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
 from tallymark.engine.jobs.changes import JobChanges
+from tallymark.engine.jobs.commit_check import check_commit
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.fill_claims import claim_path
 from tallymark.engine.jobs.job_sizing import JobSizing
@@ -31,19 +32,20 @@ from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.selected import SelectedChanges
 from tallymark.engine.jobs.target import WriteTarget
-from tallymark.engine.jobs.txn import check_not_committed, committed_write, declared
+from tallymark.engine.jobs.txn import committed_write, declared
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.direct_flag import close_direct, flag_path, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.metrics.registry import JobMeter
+from tallymark.engine.rpc.commit_broker import CommitBroker
 from tallymark.engine.rpc.in_process import serving
+from tallymark.engine.rpc.messages import Commit
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
-from tallymark.engine.timeline.conflict import check_conflicts
-from tallymark.engine.timeline.entry import CHANGES, PRODUCERS, DataFile, LogEntry
+from tallymark.engine.timeline.entry import CHANGES, PRODUCERS, DataFile, LogEntry, encode_entry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
@@ -75,6 +77,7 @@ class WriteJob:
         ticket: WriteTicket,
         sizing: SizingSettings,
         is_private: bool = False,
+        broker: CommitBroker | None = None,
     ) -> None:
         self._handle = handle
         self._properties = properties
@@ -84,6 +87,7 @@ class WriteJob:
         self._target = WriteTarget.of(request, properties)
         self._directory = directory
         self._lease = lease
+        self._broker = broker
         self._confirmed = confirmed
         self._meter = meter
         self._ticket = ticket
@@ -281,6 +285,8 @@ class WriteJob:
             self._meter.rolled_back()
             return
         if self._is_decided and self._committed is not None and not self._committed.is_rerun:
+            if self._handle.log.history.head < self._committed.position:  # it was decided outside of this process
+                await self._handle.log.refresh()
             pending = await self._project(self._committed.position)
             self._committed = replace(self._committed, pending=pending)
         if self._is_decided:
@@ -391,12 +397,7 @@ class WriteJob:
             entry = self._entry
             assert entry is not None, "it was prepared"
             try:
-                position = await self._handle.log.win(
-                    entry,
-                    check=partial(self._check, entry),
-                    is_protected=lambda: self._lease.is_fresh,
-                    joins=self._changes is None,
-                )
+                position = await self._decide(entry)
             except LateFilesError as late:
                 await self._look_up_late(late)
             except ConflictError as error:
@@ -409,6 +410,29 @@ class WriteJob:
                 raise
             else:
                 return position, entry
+
+    async def _decide(self, entry: LogEntry) -> int:
+        """Return the position of the entry in the log, which the job's broker puts, or this process."""
+        log, is_asked = self._handle.log, False
+        if self._broker is not None and self._changes is None and await self._broker.is_there():
+            is_asked = True
+            position = await self._broker.commit(self._request_of(entry, log.history))
+            if position is not None and self._lease.is_fresh:  # otherwise it is read whether the entry is in this log
+                return position
+        return await log.win(
+            entry,
+            check=partial(self._check, entry),
+            is_protected=lambda: self._lease.is_fresh,
+            joins=self._changes is None,
+            is_asked=is_asked,
+        )
+
+    def _request_of(self, entry: LogEntry, history: History) -> Commit:
+        data = encode_entry(replace(entry, table=history.table))
+        return Commit(0, history.head, history.hash_at(history.head), data, self._firsts(entry))
+
+    def _firsts(self, entry: LogEntry) -> tuple[int, ...]:
+        return tuple(self._producers[producer][0] for producer, _ in entry.producers)
 
     async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
         """Rewrite the lost fills, or raise the conflict if there are none: an append never fails because of a small
@@ -498,18 +522,6 @@ class WriteJob:
         )
 
     def _check(self, entry: LogEntry, history: History) -> None:
-        """Check the entry against the history. Its txn is checked first: the second of two twins gets the result, not a
-        conflict.
-        """
-        check_not_committed(entry, history)
-        for producer, (first, _) in self._producers.items():
-            if first <= (last := history.last_of(producer)):
-                raise TryAgain(
-                    f"producer {producer!r} has committed batches up to {last} by another stream since, and this write "
-                    f"has batch {first}; append again: what is committed is not written twice"
-                )
-        if self._changes is None:
-            check_conflicts(entry, history.after(entry.base))
-        else:
-            check_conflicts(entry, history.after(entry.base), read=self._changes.read)
+        check_commit(entry, self._firsts(entry), history, read=() if self._changes is None else self._changes.read)
+        if self._changes is not None:
             self._changes.check_late(history)

@@ -14,7 +14,8 @@ from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.rpc.connection import CONNECT_TIMEOUT_S, ClientConnection, ThreadIo, run_blocking
 from tallymark.engine.rpc.handshake import ServiceAddress
-from tallymark.engine.rpc.pending_requests import AnyPending, PendingLookUp, PendingMarkers
+from tallymark.engine.rpc.messages import Commit
+from tallymark.engine.rpc.pending_requests import AnyPending, PendingCommit, PendingLookUp, PendingMarkers
 from tallymark.engine.rpc.tls import client_context
 
 _CLOSED_CLIENTS_MAX = 64
@@ -103,6 +104,16 @@ class JobClient:
             request.future.set_result({})
         else:
             self._submit(request)
+        return request.future
+
+    def commit(self, commit: Commit) -> Future[int]:
+        """Request a commit, and return at once; callable from any thread. The id of the message is set here.
+
+        The future settles within the time limit of the client. It has the position at which the commit is in the log.
+        Any error leaves it open whether it is, or will be: its writer reads the log.
+        """
+        request = PendingCommit((), time.monotonic() + self._wait_s, self._wait_s, commit=commit)
+        self._submit(request)
         return request.future
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ what partitions contain (``Handler``), nor how responses are sent (``server``).
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from anyio import CancelScope
 from anyio.abc import TaskGroup
@@ -27,6 +27,8 @@ from tallymark.engine.rpc.messages import (
     Answer,
     BlockCutter,
     Blocks,
+    Commit,
+    Committed,
     CreateMarkers,
     LookUp,
     Piece,
@@ -38,7 +40,9 @@ from tallymark.engine.rpc.peer import Peer, Send
 Outcome = object
 """Outcome of a request for markers: a TallymarkError, or anything else once all its markers are durable."""
 
-Settle = Callable[[Sequence[tuple[CreateMarkers, Outcome]]], Awaitable[None]]
+R = TypeVar("R", CreateMarkers, Commit)
+
+Settle = Callable[[Sequence[tuple[R, Outcome]]], Awaitable[None]]
 
 BlockOf = Callable[[str], Awaitable[bytes]]
 
@@ -53,12 +57,13 @@ _events = EventLog(__name__)
 
 
 class Handler(Protocol):
-    """What a service does for its peers. Subclass it; without the lookup methods, lookups are refused.
+    """What a service does for its peers. Subclass it; lookups and commits are refused where it does not
+    implement them.
 
     ``job`` is the name of the peer's job: its instant, at the service in its driver.
     """
 
-    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         """Await ``settle`` with the outcome of each of these requests, which arrived together: as soon as it is known,
         and with as many outcomes at once as there are.
 
@@ -78,6 +83,12 @@ class Handler(Protocol):
         """Return the function that returns a partition's block as of that position; both raise TallymarkError."""
         raise ServiceUnavailable("this service answers no lookups (ViewSettings.serve)")
 
+    async def commit(self, job: str, requests: Sequence[Commit], settle: Settle[Commit]) -> None:
+        """Do as ``create_markers``: the outcome of a commit is its position in the log, or an error, after which its
+        writer reads the log.
+        """
+        raise ServiceUnavailable("this service decides no commits")
+
 
 class MarkerHandler(Handler):
     """The ``Handler`` of a marker engine: it creates markers and refuses lookups."""
@@ -85,7 +96,7 @@ class MarkerHandler(Handler):
     def __init__(self, engine: MarkerEngine) -> None:
         self._engine = engine
 
-    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         await self._engine.directory(job).create_many(requests, settle)
 
 
@@ -125,18 +136,29 @@ class Dispatcher:
     def start(self, asked: Sequence[tuple[JobPeer, Request]]) -> None:
         """Run the requests. Cached responses are queued on return; the others are sent when they are known."""
         for_markers: dict[str, list[tuple[JobPeer, CreateMarkers]]] = {}
+        to_commit: dict[str, list[tuple[JobPeer, Commit]]] = {}
         for peer, request in asked:
             if isinstance(request, CreateMarkers):
                 for_markers.setdefault(peer.job, []).append((peer, request))
+            elif isinstance(request, Commit):
+                to_commit.setdefault(peer.job, []).append((peer, request))
             else:
                 self._start_look_up(peer, request)
         for job, requests in for_markers.items():
-            self._tasks.start_soon(self._create_markers, job, requests)
+            self._counts.names += sum([len(request.paths) for _, request in requests])
+            self._tasks.start_soon(self._run, job, requests, self._handler.create_markers)
+        for job, commits in to_commit.items():
+            self._tasks.start_soon(self._run, job, commits, self._handler.commit)
 
-    async def _create_markers(self, job: str, asked: Sequence[tuple[JobPeer, CreateMarkers]]) -> None:
+    async def _run(
+        self,
+        job: str,
+        asked: Sequence[tuple[JobPeer, R]],
+        handle: Callable[[str, Sequence[R], Settle[R]], Awaitable[None]],
+    ) -> None:
         peer_of = {id(request): peer for peer, request in asked}
 
-        async def settle(outcomes: Sequence[tuple[CreateMarkers, Outcome]]) -> None:
+        async def settle(outcomes: Sequence[tuple[R, Outcome]]) -> None:
             responses: dict[JobPeer, list[Answer]] = {}
             for request, outcome in outcomes:
                 responses.setdefault(peer_of.pop(id(request)), []).append(self._answer_to(request, outcome))
@@ -145,20 +167,22 @@ class Dispatcher:
                     peer.respond(answers, ending=len(answers))
             await self._send_all(responses)
 
-        self._counts.names += sum([len(request.paths) for _, request in asked])
         try:
             with until_disconnected(peer_of.values()) as waiting:
-                await self._handler.create_markers(job, [request for _, request in asked], settle)
+                await handle(job, [request for _, request in asked], settle)
             assert waiting.cancel_called or not peer_of, f"{len(peer_of)} requests were not answered"
         except Exception as error:
             refusal = as_refusal(error, job)
             await settle([(request, refusal) for _, request in asked if id(request) in peer_of])
 
-    def _answer_to(self, request: CreateMarkers, outcome: Outcome) -> Answer:
-        if not isinstance(outcome, TallymarkError):
-            return Ack(request.id)
-        self._counts.refusals += 1
-        return Refusal(request.id, outcome)
+    def _answer_to(self, request: CreateMarkers | Commit, outcome: Outcome) -> Answer:
+        if isinstance(outcome, TallymarkError):
+            self._counts.refusals += 1
+            return Refusal(request.id, outcome)
+        if isinstance(request, Commit):
+            assert isinstance(outcome, int)
+            return Committed(request.id, outcome)
+        return Ack(request.id)
 
     def _start_look_up(self, peer: JobPeer, request: LookUp) -> None:
         self._counts.look_ups += 1

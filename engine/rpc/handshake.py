@@ -60,6 +60,9 @@ class ServiceAddress:
     """With TLS the certificates to trust, in PEM, or empty for the system's; None without TLS."""
 
 
+COMMITS = "commits"
+"""Stands for the instant in the name of what decides a table's commits."""
+
 JOB_NAME_BYTES_MAX = 768
 """Of a job's name in UTF-8: the hello that has it fits the frames of peers that are not authenticated."""
 

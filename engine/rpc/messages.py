@@ -9,6 +9,8 @@ structure, and no map key is ever decoded.
     Refusal         3, id, code, text, retry_after_s
     LookUp          4, id, position, hash, partition, partition, ...
     Blocks          5, id, size, piece, size, piece, ...
+    Commit          6, id, position, hash, entry, first, first, ...
+    Committed       7, id, position
 """
 
 import math
@@ -33,7 +35,7 @@ from tallymark.engine.errors import (
 
 Scalar = int | float | str | bytes
 
-CREATE_MARKERS, ACK, REFUSAL, LOOK_UP, BLOCKS = 1, 2, 3, 4, 5
+CREATE_MARKERS, ACK, REFUSAL, LOOK_UP, BLOCKS, COMMIT, COMMITTED = 1, 2, 3, 4, 5, 6, 7
 
 WHOLE_CONNECTION = 0
 """Id of a refusal that answers no single request: it ends the connection."""
@@ -80,6 +82,22 @@ class LookUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Commit:
+    """Request to decide a commit."""
+
+    id: int
+    """As ``CreateMarkers.id``."""
+    position: int
+    """How far its writer has read the log."""
+    hash: str
+    """Hash of the log at the position."""
+    entry: bytes
+    """As ``encode_entry`` writes it."""
+    firsts: tuple[int, ...] = ()
+    """For each producer of the entry, the sequence number of its first batch in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ack:
     """All markers of the request are durable."""
 
@@ -104,6 +122,14 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit of the request is in the log."""
+
+    id: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """The request was not carried out; the error determines what the client does next."""
 
@@ -111,8 +137,8 @@ class Refusal:
     error: TallymarkError
 
 
-Request = CreateMarkers | LookUp
-Answer = Ack | Blocks | Refusal
+Request = CreateMarkers | LookUp | Commit
+Answer = Ack | Blocks | Committed | Refusal
 
 _ERRORS: dict[str, type[TallymarkError]] = {
     error.__name__: error
@@ -126,6 +152,8 @@ def encode_request(request: Request) -> bytes:
             return pack(CREATE_MARKERS, request.id, request.io, *request.paths)
         case LookUp():
             return pack(LOOK_UP, request.id, request.position, request.hash, *request.partitions)
+        case Commit():
+            return pack(COMMIT, request.id, request.position, request.hash, request.entry, *request.firsts)
 
 
 def decode_request(data: bytes) -> Request:
@@ -137,6 +165,10 @@ def decode_request(data: bytes) -> Request:
             kind == LOOK_UP and request_id > WHOLE_CONNECTION and position >= 0 and partitions
         ):
             return LookUp(request_id, position, log, _texts(partitions))
+        case [int(kind), int(request_id), int(position), str(log), bytes(entry), *firsts] if (
+            kind == COMMIT and request_id > WHOLE_CONNECTION and position >= 0
+        ):
+            return Commit(request_id, position, log, entry, _counts(firsts))
     raise _malformed("a request")
 
 
@@ -147,6 +179,8 @@ def encode_answer(answer: Answer) -> bytes:
             return pack(ACK, answer.id)
         case Blocks():
             return pack(BLOCKS, answer.id, *(value for piece in answer.pieces for value in (piece.size, piece.data)))
+        case Committed():
+            return pack(COMMITTED, answer.id, answer.position)
         case Refusal():
             return pack(REFUSAL, answer.id, *encode_error(answer.error))
 
@@ -158,6 +192,10 @@ def decode_answer(data: bytes) -> Answer:
             return Ack(request_id)
         case [int(kind), int(request_id), *shared_text] if kind == BLOCKS and request_id > WHOLE_CONNECTION:
             return Blocks(request_id, _pieces(shared_text))
+        case [int(kind), int(request_id), int(position)] if (
+            kind == COMMITTED and request_id > WHOLE_CONNECTION and position > 0
+        ):
+            return Committed(request_id, position)
         case [int(kind), int(request_id), str(code), str(text), float(retry_after_s)] if kind == REFUSAL:
             return Refusal(request_id, decode_error(code, text, retry_after_s))
     raise _malformed("an answer")
@@ -240,6 +278,12 @@ class BlockGatherer:
                 self._begun.clear()
 
 
+def check_commit_fits(commit: Commit, message_bytes: int) -> None:
+    """Raise InvalidRequest for a commit that one message cannot hold."""
+    if (size := len(encode_request(commit))) > message_bytes:
+        raise InvalidRequest(f"a commit of {size} bytes does not fit a message of {message_bytes} bytes")
+
+
 def room_for_paths(shared_text: str, message_bytes: int) -> int:
     """Return the bytes that a request has left for its paths, or partitions, beside ``shared_text``."""
     return message_bytes - _REQUEST_OVERHEAD_BYTES - len(shared_text.encode("utf-8"))
@@ -316,6 +360,12 @@ def _texts(values: Sequence[Scalar]) -> tuple[str, ...]:
     if len(values) > PATH_COUNT_MAX or not _TEXT.issuperset(map(type, values)):
         raise _malformed("a request")
     return cast("tuple[str, ...]", tuple(values))
+
+
+def _counts(values: Sequence[Scalar]) -> tuple[int, ...]:
+    if not all(isinstance(value, int) and value >= 0 for value in values):
+        raise _malformed("a request")
+    return cast("tuple[int, ...]", tuple(values))
 
 
 def _pieces(shared_text: Sequence[Scalar]) -> tuple[Piece, ...]:

@@ -6,21 +6,24 @@ Sans-I/O and sync. Times are passed in, in seconds of any monotonic clock. Used 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Generic, TypeVar
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceOverloaded
+from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceOverloaded, ServiceUnavailable
 from tallymark.engine.rpc.messages import (
     Ack,
     Answer,
     BlockGatherer,
     Blocks,
+    Commit,
+    Committed,
     CreateMarkers,
     LookUp,
     Refusal,
     Request,
+    check_commit_fits,
     split_paths,
 )
 
@@ -55,8 +58,12 @@ class PendingRequest(ABC, Generic[T]):
     def message(self, request_id: int, names: tuple[str, ...]) -> Request:
         """Return the message for some of the names."""
 
+    def split(self, names: tuple[str, ...], message_bytes: int) -> Sequence[tuple[str, ...]]:
+        """Return the names of each message. Raises InvalidRequest for what fits none."""
+        return list(split_paths(names, self.shared_text, message_bytes))
+
     @abstractmethod
-    def take(self, part: "_Part", answer: Ack | Blocks) -> bool:
+    def take(self, part: "_Part", answer: Ack | Blocks | Committed) -> bool:
         """Record a response to one message; return whether that message is answered completely."""
 
     @abstractmethod
@@ -77,7 +84,7 @@ class PendingMarkers(PendingRequest[None]):
     def message(self, request_id: int, names: tuple[str, ...]) -> CreateMarkers:
         return CreateMarkers(request_id, names, self.io)
 
-    def take(self, part: "_Part", answer: Ack | Blocks) -> bool:
+    def take(self, part: "_Part", answer: Ack | Blocks | Committed) -> bool:
         if not isinstance(answer, Ack):
             raise _mismatch()
         return True
@@ -101,7 +108,7 @@ class PendingLookUp(PendingRequest[dict[str, bytes]]):
     def message(self, request_id: int, names: tuple[str, ...]) -> LookUp:
         return LookUp(request_id, self.position, self.log_hash, names)
 
-    def take(self, part: "_Part", answer: Ack | Blocks) -> bool:
+    def take(self, part: "_Part", answer: Ack | Blocks | Committed) -> bool:
         if not isinstance(answer, Blocks):
             raise _mismatch()
         if part.gatherer is None:
@@ -115,7 +122,36 @@ class PendingLookUp(PendingRequest[dict[str, bytes]]):
         self.future.set_result(self._blocks)
 
 
-AnyPending = PendingMarkers | PendingLookUp
+@dataclass(slots=True, eq=False)
+class PendingCommit(PendingRequest[int]):
+    """Its future has the position of the commit. It is sent once: without an answer its writer reads the log."""
+
+    commit: Commit = field(kw_only=True)
+    """With any id."""
+    _position: int = field(default=0, init=False)
+
+    @property
+    def shared_text(self) -> str:
+        return self.commit.hash
+
+    def message(self, request_id: int, names: tuple[str, ...]) -> Commit:
+        return replace(self.commit, id=request_id)
+
+    def split(self, names: tuple[str, ...], message_bytes: int) -> Sequence[tuple[str, ...]]:
+        check_commit_fits(self.commit, message_bytes)
+        return [names]
+
+    def take(self, part: "_Part", answer: Ack | Blocks | Committed) -> bool:
+        if not isinstance(answer, Committed):
+            raise _mismatch()
+        self._position = answer.position
+        return True
+
+    def succeed(self) -> None:
+        self.future.set_result(self._position)
+
+
+AnyPending = PendingMarkers | PendingLookUp | PendingCommit
 
 
 @dataclass(slots=True, eq=False)
@@ -131,8 +167,8 @@ class _Part:
 class PendingRequests:
     """Settles every request that was added: by its responses, at its deadline, or by ``fail_all``.
 
-    Requests of one kind are added in the order of their deadlines. They are idempotent, so after a lost connection each
-    one without a response is sent again.
+    Requests of one kind are added in the order of their deadlines. Those for markers and partitions are idempotent, so
+    after a lost connection each one without a response is sent again.
     """
 
     def __init__(self, jitter: Callable[[], float]) -> None:
@@ -140,7 +176,9 @@ class PendingRequests:
         overloaded.
         """
         self._jitter = jitter
-        self._open: dict[type[AnyPending], dict[AnyPending, None]] = {PendingMarkers: {}, PendingLookUp: {}}
+        self._open: dict[type[AnyPending], dict[AnyPending, None]] = {
+            kind: {} for kind in (PendingMarkers, PendingLookUp, PendingCommit)
+        }
         self._unsent: list[_Part] = []
         self._sent: dict[int, _Part] = {}
         self._last_id = 0
@@ -189,8 +227,10 @@ class PendingRequests:
             self._answered(part.request)
 
     def lost(self, problem: str) -> None:
-        """Queue each message without a response again, after a lost connection."""
+        """Queue each message without a response again, after a lost connection; commits fail."""
         self._problem = problem
+        for request in list(self._open[PendingCommit]):
+            self._fail(request, ServiceUnavailable(f"no answer to the commit: {problem}"))
         for request in self._requests():
             request.was_overloaded = False
         self._unsent[:0] = [_Part(part.request, part.names) for part in self._sent.values() if self._is_open(part)]
@@ -230,7 +270,7 @@ class PendingRequests:
     def _messages(self, part: _Part, message_bytes: int) -> Sequence[Request]:
         """Return the messages for this part; none if its request fails because one name is too long."""
         try:
-            runs = list(split_paths(part.names, part.request.shared_text, message_bytes))
+            runs = part.request.split(part.names, message_bytes)
         except InvalidRequest as error:
             self._fail(part.request, error)
             return ()

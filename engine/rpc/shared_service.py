@@ -26,17 +26,23 @@ async def shared_address(settings: SharedServiceSettings, url: str, instant: str
         NotAuthenticated: the token does not allow that.
         InvalidRequest: the service refuses otherwise: the table is below none of its roots, for one.
     """
-    return await anyio.to_thread.run_sync(_request, settings, url, instant, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(_request, settings, "/v1/jobs", url, instant, abandon_on_cancel=True)
 
 
-def _request(settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
+async def commits_address(settings: SharedServiceSettings, url: str) -> ServiceAddress:
+    """Return how drivers connect that have commits of the table at the URL decided. Raises as ``shared_address``."""
+    return await anyio.to_thread.run_sync(_request, settings, "/v1/commits", url, None, abandon_on_cancel=True)
+
+
+def _request(settings: SharedServiceSettings, route: str, url: str, instant: str | None) -> ServiceAddress:
     url = unquote(urlsplit(url).path) if url.startswith("file:") else url  # services name local tables by their path
+    given = {"table": url} if instant is None else {"table": url, "instant": instant}
     certificates = _certificates(settings)
     context = None if certificates is None else client_context(certificates)
     until = time.monotonic() + settings.wait_s
     while True:
         try:
-            response, body = _answer(settings, url, instant, context, until - time.monotonic())
+            response, body = _answer(settings, f"{route}?{urlencode(given)}", context, until - time.monotonic())
         except ServiceUnavailable as error:  # it may be starting
             pause_s = RETRY_PAUSE_S
             is_final = isinstance(error.__cause__, ssl.SSLCertVerificationError)
@@ -62,7 +68,7 @@ def _certificates(settings: SharedServiceSettings) -> str | None:
 
 
 def _answer(
-    settings: SharedServiceSettings, url: str, instant: str, context: ssl.SSLContext | None, left_s: float
+    settings: SharedServiceSettings, target: str, context: ssl.SSLContext | None, left_s: float
 ) -> tuple[HTTPResponse, bytes]:
     place = urlsplit(settings.url)
     host, port, timeout_s = str(place.hostname), place.port, max(left_s, 0.001)
@@ -73,7 +79,7 @@ def _answer(
     )
     headers = {} if settings.token is None else {"Authorization": f"Bearer {settings.token}"}
     try:
-        connection.request("POST", f"/v1/jobs?{urlencode({'table': url, 'instant': instant})}", headers=headers)
+        connection.request("POST", target, headers=headers)
         response = connection.getresponse()
         return response, response.read()
     except (OSError, HTTPException) as error:

@@ -40,7 +40,7 @@ class JobFigures:
     def __init__(self) -> None:
         self._jobs: dict[str, _Figures] = {}
 
-    def measured(self, job: str, settle: Settle) -> Settle:
+    def measured(self, job: str, settle: Settle[CreateMarkers]) -> Settle[CreateMarkers]:
         """Return the same, which records the requests that arrive now once they are acked."""
         started = anyio.current_time()
         figures = self._jobs.setdefault(job, _Figures())

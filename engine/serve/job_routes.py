@@ -2,6 +2,7 @@
 
 - ``POST /v1/jobs?table=URL&instant=T`` answers ``{"job", "host", "port", "key", "release", "protocols"}``: how the
   tasks of that job connect, and which versions of the wire protocol they may speak.
+- ``POST /v1/commits?table=URL`` answers the same for drivers, which have their commits decided there.
 - ``GET /livez`` and ``GET /readyz`` answer 200; the latter 503 from the moment on when the service is to end.
 """
 
@@ -13,7 +14,7 @@ import anyio
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import NotAuthenticated, Overloaded
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.rpc.handshake import PROTOCOLS, RELEASE, ServiceAddress, job_name
+from tallymark.engine.rpc.handshake import COMMITS, PROTOCOLS, RELEASE, ServiceAddress, job_name
 from tallymark.engine.serve.audit import audited
 from tallymark.engine.serve.http_peer import HttpRequest, HttpResponse
 from tallymark.engine.serve.http_service import answered, given_one, json_response
@@ -25,9 +26,11 @@ Operation = tuple[str, str]
 """Method and path."""
 
 KEY_OF_JOB: Operation = ("POST", "/v1/jobs")
+KEY_OF_COMMITS: Operation = ("POST", "/v1/commits")
 
 ROLES: Mapping[Operation, Role | None] = {
     KEY_OF_JOB: Role.WRITE,
+    KEY_OF_COMMITS: Role.WRITE,
     ("GET", "/livez"): None,
     ("GET", "/readyz"): None,
 }
@@ -65,28 +68,32 @@ class JobRoutes:
         if operation not in ROLES:
             return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}\n".encode())
         if operation == KEY_OF_JOB:
-            return self._key_of_job(request)
+            return self._key(request, given_one(request.parameters(), "instant"))
+        if operation == KEY_OF_COMMITS:
+            return self._key(request, None)
         if request.path == "/readyz" and self._ending.is_set():
             return HttpResponse(HTTPStatus.SERVICE_UNAVAILABLE, b"the service is about to end\n")
         return HttpResponse(HTTPStatus.OK, b"the service runs\n")
 
-    def _key_of_job(self, request: HttpRequest) -> HttpResponse:
-        given = request.parameters()
-        place, instant = place_of(given_one(given, "table")), given_one(given, "instant")
-        marker_folder(instant)
+    def _key(self, request: HttpRequest, instant: str | None) -> HttpResponse:
+        """Answer with the key of the job with this instant; None: with that of the table's commits."""
+        place = place_of(given_one(request.parameters(), "table"))
+        if instant is not None:
+            marker_folder(instant)
         token, outcome = None, "answered"
         try:
             found = self._authenticate(request)
             token = None if found is None else found.id
             self._count(token or request.client)
-            _check_role(found, ROLES[KEY_OF_JOB], place)
+            _check_role(found, Role.WRITE, place)
             self._roots.root_of(place)
-            name = job_name(instant, place)
+            name = job_name(instant or COMMITS, place)
         except TallymarkError as error:
             outcome = type(error).__name__
             raise
         finally:
-            audited("key of job", client=request.client, token=token, table=place, instant=instant, outcome=outcome)
+            what = "key of commits" if instant is None else "key of job"
+            audited(what, client=request.client, token=token, table=place, instant=instant or "", outcome=outcome)
         address = self._address(name)
         return json_response(
             {
@@ -119,6 +126,6 @@ class JobRoutes:
             raise Overloaded(f"{client} sends too many requests", retry_after_s=wait_s)
 
 
-def _check_role(token: Token | None, role: Role | None, place: str) -> None:
-    if token is not None and role is not None:
+def _check_role(token: Token | None, role: Role, place: str) -> None:
+    if token is not None:
         token.check(role, place)

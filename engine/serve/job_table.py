@@ -2,7 +2,8 @@
 
 The service puts no heartbeat and seals nothing: the driver and other writers do. Whether an instant takes markers is
 read from storage when it is opened, and the claim shows that from then on (``served_instants``). The process that ends
-the instant seals it, overwrites the claims, and reads the markers after that (``load_markers``).
+the instant seals it, overwrites the claims, and reads the markers after that (``load_markers``). Commits of several
+drivers are decided together (``broker``).
 """
 
 from collections import OrderedDict
@@ -13,7 +14,7 @@ from functools import partial
 import anyio
 
 from tallymark.backends.contract import Backend, exists
-from tallymark.backends.errors import BackendError
+from tallymark.backends.errors import BackendError, TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, Sealed
 from tallymark.engine.instants.table_handle import TableHandle
@@ -23,7 +24,8 @@ from tallymark.engine.lookups.served_view import ServedView
 from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.markers.segment import is_claim, marker_folder
 from tallymark.engine.rpc.dispatcher import BlockOf, Settle
-from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.messages import Commit, CreateMarkers
+from tallymark.engine.serve.broker import Broker
 from tallymark.engine.serve.memory import TABLE_BYTES, LogBytes, Memory, Users
 from tallymark.engine.serve.served_instants import ServedInstant, ServedInstants
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
@@ -64,7 +66,8 @@ class JobTable:
     @property
     def memory_bytes(self) -> int:
         """Estimate of what the log and the views use."""
-        return TABLE_BYTES + self._log_bytes.now() + self._handle.view_memory_bytes
+        decided = 0 if self._broker is None else self._broker.memory_bytes
+        return TABLE_BYTES + self._log_bytes.now() + self._handle.view_memory_bytes + decided
 
     def release(self) -> None:
         """Release log and views, unless a request waits. Blocks that are requested of them raise Closed."""
@@ -80,6 +83,7 @@ class JobTable:
         self._properties = Lazy(self._identify)
         self._log_bytes = LogBytes(self._handle.log)
         self._first_head: int | None = None
+        self._broker: Broker | None = None
         self._views: OrderedDict[str, ServedView] = OrderedDict()
         """By instant, the least recently used first."""
 
@@ -88,7 +92,9 @@ class JobTable:
         self._instants.forget_all()
         self._handle.close()
 
-    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_markers(
+        self, instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]
+    ) -> None:
         """Settle as ``Handler.create_markers``. Raises what the check of the instant does."""
         with self._users.one():
             served = self._instants.get(instant)
@@ -106,6 +112,13 @@ class JobTable:
             if self._first_head is None:
                 self._first_head = self._handle.log.history.head
             return block_of
+
+    async def commit(self, requests: Sequence[Commit]) -> list[int | TallymarkError]:
+        """Return as ``Broker.commit``. Raises what it does, and UnsupportedTable."""
+        with self._users.one():
+            properties = await self._properties.get()
+            self._broker = self._broker or Broker(self._backend, properties)
+            return await self._broker.commit(requests)
 
     def cached_blocks(
         self, instant: str, position: int, log_hash: str, partitions: Sequence[str]

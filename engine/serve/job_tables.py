@@ -8,8 +8,8 @@ from anyio.abc import TaskGroup
 from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable, TableReplaced
 from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle
-from tallymark.engine.rpc.handshake import of_job_name
-from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.handshake import COMMITS, of_job_name
+from tallymark.engine.rpc.messages import Commit, CreateMarkers
 from tallymark.engine.serve.job_figures import JobFigures
 from tallymark.engine.serve.job_table import JobTable
 from tallymark.engine.serve.memory import Memory
@@ -42,7 +42,7 @@ class JobTables(Handler):
     def close(self) -> None:
         self._tables.close()
 
-    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         instant, place = of_job_name(job)
         if self._figures is not None:
             settle = self._figures.measured(job, settle)
@@ -70,6 +70,16 @@ class JobTables(Handler):
                 return await block_of(partition)
 
         return block
+
+    async def commit(self, job: str, requests: Sequence[Commit], settle: Settle[Commit]) -> None:
+        name, place = of_job_name(job)
+        if name != COMMITS:
+            raise InvalidRequest(f"{job} is a job, whose tasks commit nothing")
+        try:
+            outcomes = await self._on_table(place, lambda table: table.commit(requests))
+        except TableReplaced as error:
+            raise InvalidRequest(str(error)) from error
+        await settle([*zip(requests, outcomes, strict=True)])
 
     async def _look_up(self, job: str, position: int, log_hash: str) -> BlockOf:
         instant, place = of_job_name(job)

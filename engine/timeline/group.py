@@ -1,6 +1,7 @@
 """Group commit of log entries: which of the entries that wait are decided by one object."""
 
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,8 +19,23 @@ GROUP_FILES = 2048
 """Most files of these commits together: some 250 kB, so that the deciding put remains small and quick."""
 
 
+ANY_NUMBER = sys.maxsize
+"""Number of a put that another process may start at any time."""
+
+
 def _passes(history: History) -> None:
     """Do nothing: the check of an attempt that was not started."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """An entry that is to be in the log, as ``CommitLog.win`` takes it."""
+
+    entry: LogEntry
+    check: Callable[[History], None]
+    is_protected: Callable[[], bool]
+    joins: bool = False
+    is_asked: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -39,9 +55,12 @@ class Attempt:
     outcome: int | Exception | None = None
     """The position of the entry, or why it is not in the log; None until then."""
 
-    def start(self, check: Callable[[History], None], is_protected: Callable[[], bool], *, joins: bool) -> None:
+    def start(self, proposal: Proposal) -> None:
         """Begin, or begin again after an unclear end."""
-        self.check, self.is_protected, self.joins, self.outcome = check, is_protected, joins, None
+        self.check, self.is_protected, self.joins = proposal.check, proposal.is_protected, proposal.joins
+        self.outcome = None
+        if proposal.is_asked:
+            self.unclear = ANY_NUMBER
 
     def has_read(self, head: int) -> None:
         """Record that the log was read up to here without the instant: an unclear put at such a number has failed."""
@@ -58,11 +77,13 @@ def group_of(first: Attempt, waiting: Iterable[Attempt], history: History) -> li
     group = [first]
     if not first.joins or not history.table:
         return group
-    files = _files(first)
+    files, names = _files(first), {*_names(first.entry)}
     for attempt in waiting:
         if len(group) == GROUP_COUNT or files >= GROUP_FILES:
             break
-        if attempt is first or not _may_join(attempt, group, history) or files + _files(attempt) > GROUP_FILES:
+        if attempt is first or not names.isdisjoint(_names(attempt.entry)) or files + _files(attempt) > GROUP_FILES:
+            continue
+        if not _may_join(attempt, group, history):
             continue
         try:
             attempt.check(history)
@@ -71,6 +92,7 @@ def group_of(first: Attempt, waiting: Iterable[Attempt], history: History) -> li
         else:
             group.append(attempt)
             files += _files(attempt)
+            names.update(_names(attempt.entry))
     return group
 
 
@@ -86,18 +108,20 @@ def _files(attempt: Attempt) -> int:
     return len(attempt.entry.added) + len(attempt.entry.removed) + len(attempt.entry.fenced)
 
 
+def _names(entry: LogEntry) -> list[tuple[str, str]]:
+    """Return what two members of one group must not have in common."""
+    txns = [] if entry.txn is None else [("txn", entry.txn)]
+    return [("instant", entry.instant), *txns, *(("producer", producer) for producer, _ in entry.producers)]
+
+
 def _may_join(attempt: Attempt, group: list[Attempt], history: History) -> bool:
     entry = attempt.entry
     attempt.has_read(history.head)
     is_undecided = attempt.outcome is None and history.decided(entry.instant) is None
-    if not attempt.joins or not is_undecided or entry.base < history.base:
+    is_reached = entry.is_plain_append or entry.base >= history.base
+    if not attempt.joins or not is_undecided or not is_reached:
         return False
     if attempt.unclear not in (None, history.head + 1):
-        return False
-    mine = {producer for producer, _ in entry.producers}
-    if any(producer in mine for other in group for producer, _ in other.entry.producers):
-        return False
-    if entry.txn is not None and any(entry.txn == other.entry.txn for other in group):
         return False
     try:
         check_conflicts(entry, ((history.head + 1, other.entry) for other in group))

@@ -252,6 +252,11 @@ class History:
             for member in self.members_at(number):
                 yield number, member
 
+    @property
+    def decided_count(self) -> int:
+        """Instants that are known to be decided."""
+        return len(self._decided)
+
     def decided(self, instant: str) -> Decided | None:
         """Return where and how an instant was decided; None while it is open."""
         if (found := self._decided.get(instant)) is None and instant < self.floor:

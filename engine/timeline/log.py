@@ -26,7 +26,6 @@ from tallymark.engine.errors import (
     LostEntries,
     RolledBack,
     TableReplaced,
-    TallymarkError,
     UnsupportedTable,
 )
 from tallymark.engine.settings import CommitSettings
@@ -39,7 +38,7 @@ from tallymark.engine.timeline.entry import (
     encode_entry,
     encode_pointer,
 )
-from tallymark.engine.timeline.group import Attempt, entry_of, group_of
+from tallymark.engine.timeline.group import Attempt, Proposal, entry_of, group_of
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
@@ -119,8 +118,11 @@ class CommitLog:
         *,
         start: LogStart | None = None,
         clock: Clock | None = None,
+        linger: float = 0.0,
     ) -> None:
-        """If ``start`` has a checkpoint, the log is read from there on."""
+        """If ``start`` has a checkpoint, the log is read from there on. ``linger`` is the time, in times of a put, in
+        which callers whose entries were decided may bring their next ones before an entry is put.
+        """
         self._backend = backend
         self._clock = clock or SystemClock()
         self._settings = settings
@@ -148,7 +150,12 @@ class CommitLog:
         self._deciding = anyio.Lock()
         self._is_behind = False
         """Whether a number was found to be taken that was not read yet."""
+        self._linger = linger
+        self._gathers_until = -math.inf
+        """Until when the next entry waits for callers."""
         self._contention = Contention()
+        self._newest_put = 0, b""
+        """The last entry that this process has put, by its number."""
         self.history = History()
 
     def identify(self, table: str, writer_features: Iterable[str] = ()) -> None:
@@ -321,6 +328,7 @@ class CommitLog:
         check: Callable[[History], None],
         is_protected: Callable[[], bool] = lambda: False,
         joins: bool = False,
+        is_asked: bool = False,
     ) -> int:
         """Make the entry part of the log and return its position.
 
@@ -329,7 +337,8 @@ class CommitLog:
 
         ``is_protected`` returns whether a reservation has kept other writers from archiving what this process has read,
         until now. ``joins``: entries of other callers that wait may be decided by the same object, as members of a
-        group; the check depends on no other entry than those that ``check_conflicts`` compares.
+        group; the check depends on no other entry than those that ``check_conflicts`` compares. ``is_asked``: another
+        process was asked to put the entry, and may still do so.
 
         Raises:
             RolledBack: the instant was decided by another writer's entry.
@@ -338,32 +347,52 @@ class CommitLog:
             Unavailable: storage did not answer before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
         """
-        attempt = self._attempts.setdefault(entry.nonce, Attempt(entry, self._time_ms()))
-        attempt.start(check, is_protected, joins=joins)
-        self._waiting[entry.nonce] = attempt
+        [outcome] = await self.win_all([Proposal(entry, check, is_protected, joins=joins, is_asked=is_asked)])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def win_all(self, proposals: Sequence[Proposal]) -> list[int | Exception]:
+        """Do the same for several entries of different instants, and return the position, or the error, of each."""
+        attempts = [self._begun(proposal) for proposal in proposals]
         try:
             with anyio.move_on_after(self._settings.decision_timeout_s):
                 async with self._deciding:
-                    while attempt.outcome is None:
-                        await self._try_next(attempt)
-            if isinstance(attempt.outcome, Exception):
-                raise attempt.outcome
-        except TallymarkError as error:
-            if attempt.unclear is None:
-                self._attempts.pop(entry.nonce, None)  # tried again, it brings its body again
-                await self._drop_body(attempt)
-            elif isinstance(error, BackendError | CorruptObject):
-                raise self._unknown(attempt, f"storage answered {error!r}") from error
-            raise
+                    if any(attempt.outcome is None for attempt in attempts):
+                        await anyio.sleep_until(self._gathers_until)
+                    for attempt in attempts:
+                        while attempt.outcome is None:
+                            await self._try_next(attempt)
         finally:
-            del self._waiting[entry.nonce]
-        if attempt.outcome is not None:
-            self._attempts.pop(entry.nonce, None)
-            return attempt.outcome
-        silence = f"storage gave no answer for {self._settings.decision_timeout_s} s"
-        if attempt.unclear is not None:
-            raise self._unknown(attempt, silence)
-        raise Unavailable(f"{silence}; nothing was written to the commit log")
+            for attempt in attempts:
+                self._waiting.pop(attempt.entry.nonce, None)  # another caller may have repeated the entry
+        return [await self._ended(attempt) for attempt in attempts]
+
+    def _begun(self, proposal: Proposal) -> Attempt:
+        entry = proposal.entry
+        attempt = self._attempts.setdefault(entry.nonce, Attempt(entry, self._time_ms()))
+        attempt.start(proposal)
+        self._waiting[entry.nonce] = attempt
+        return attempt
+
+    async def _ended(self, attempt: Attempt) -> int | Exception:
+        """Return the outcome of an attempt that is not tried any more."""
+        outcome, nonce = attempt.outcome, attempt.entry.nonce
+        if outcome is None:
+            silence = f"storage gave no answer for {self._settings.decision_timeout_s} s"
+            if attempt.unclear is not None:
+                return self._unknown(attempt, silence)
+            return Unavailable(f"{silence}; nothing was written to the commit log")
+        if isinstance(outcome, int):
+            self._attempts.pop(nonce, None)
+        elif attempt.unclear is None:
+            self._attempts.pop(nonce, None)  # tried again, it brings its body again
+            await self._drop_body(attempt)
+        elif isinstance(outcome, BackendError | CorruptObject):
+            unknown = self._unknown(attempt, f"storage answered {outcome!r}")
+            unknown.__cause__ = outcome
+            return unknown
+        return outcome
 
     def _time_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
@@ -449,6 +478,9 @@ class CommitLog:
                 attempt.outcome = error
         else:
             self._contention.won()
+            if len(group) > 1:
+                now = anyio.current_time()
+                self._gathers_until = now + self._linger * (now - started)
             if self.history.head == number - 1:  # otherwise it has been read since
                 self.history.apply(linked)
             for attempt in group:
@@ -471,6 +503,7 @@ class CommitLog:
             for attempt in group:
                 attempt.unclear = number
             await self._backend.put_new(entry_path(number), data)
+            self._newest_put = number, data
 
         async def look() -> None:
             nonlocal continues
@@ -531,9 +564,12 @@ class CommitLog:
         is there.
         """
         own = self.history.own_before(position)
+        number, data = self._newest_put
         try:
             if own == 0:
                 return await self._begins_here()
+            if own == number and await self._backend.get(entry_path(own)) == data:  # a large group takes long to decode
+                return True
             return self.history.has_at(own, await read_entry(self._backend, own))
         except UnsupportedTable:
             return False

@@ -46,9 +46,16 @@ def test_each_format_commits_to_the_stand_in_and_every_row_is_read(tmp_path):
     assert all(row["requests"] > 5 for row in rows)
 
 
+def test_a_broker_decides_what_writers_of_other_processes_send(tmp_path):
+    [rows] = measured(tmp_path, "--part", "broker", "--place", "s3")
+    assert [(row["writers"], row["offered"]) for row in rows] == [(8, None), (32, 50.0)]
+    assert all(row["commits"] > 8 and row["per_entry"] >= 1 for row in rows)
+    assert all(0 < row["service_cpu_s"] < 1 for row in rows)
+
+
 @pytest.mark.release  # a minute, most of which processes take to start
 def test_every_part_is_measured_on_a_local_disk(tmp_path):
-    rows, ratios, callers = measured(tmp_path, "--place", "local", "--writers", 2)
+    rows, ratios, callers, _ = measured(tmp_path, "--place", "local", "--writers", 2)
     assert [row["title"] for row in rows] == ["Tallymark", *PEERS]
     assert [row["title"] for row in ratios] == PEERS
     assert [row["writers"] for row in callers] == [8]

@@ -63,7 +63,7 @@ class Table:
         return self.blocks.get(partition, b"")
 
 
-CreateMany = Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]
+CreateMany = Callable[[str, Sequence[CreateMarkers], Settle[CreateMarkers]], Awaitable[None]]
 Create = Callable[[str, Sequence[str], str], Awaitable[None]]
 LookUpAt = Callable[[int, str], Awaitable[BlockOf]]
 CachedBlocks = Callable[[int, str, Sequence[str]], Sequence[bytes] | None]
@@ -79,7 +79,7 @@ class Functions(Handler):
         self._look_up = look_up
         self._cached_blocks = cached_blocks
 
-    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         await self._create_many(job, requests, settle)
 
     def cached_blocks(
@@ -96,7 +96,7 @@ class Functions(Handler):
 def one_by_one(create: Create) -> CreateMany:
     """Each request in a task, settled by itself."""
 
-    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         async def create_one(request: CreateMarkers) -> None:
             try:
                 await create(instant, request.paths, request.io)

@@ -20,7 +20,18 @@ from tallymark.engine.errors import (
     UnsupportedTable,
 )
 from tallymark.engine.rpc import messages
-from tallymark.engine.rpc.messages import Ack, BlockCutter, BlockGatherer, Blocks, CreateMarkers, LookUp, Piece, Refusal
+from tallymark.engine.rpc.messages import (
+    Ack,
+    BlockCutter,
+    BlockGatherer,
+    Blocks,
+    Commit,
+    Committed,
+    CreateMarkers,
+    LookUp,
+    Piece,
+    Refusal,
+)
 
 ids = st.integers(1, 2**63 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -67,11 +78,16 @@ names = st.lists(text, min_size=1, max_size=10).map(tuple)
 pieces = st.builds(Piece, st.integers(30, 2**63 - 1), st.binary(max_size=30))
 creates = st.builds(CreateMarkers, ids, st.just(()) | names, st.sampled_from(["CREATE", "MERGE", "APPEND", "?"]))
 look_ups = st.builds(LookUp, ids, st.integers(0, 2**63 - 1), text, names)
+commits = st.builds(
+    Commit, ids, st.integers(0, 2**63 - 1), text, st.binary(), st.lists(st.integers(0, 2**63 - 1)).map(tuple)
+)
 blocks = st.builds(Blocks, ids, st.lists(pieces, min_size=1, max_size=10).map(tuple))
 
 
-@given(creates | look_ups, st.builds(Ack, ids) | blocks)
-def test_requests_and_answers_come_back_as_they_were_encoded(request: messages.Request, answer: Ack | Blocks) -> None:
+@given(creates | look_ups | commits, st.builds(Ack, ids) | blocks | st.builds(Committed, ids, ids))
+def test_requests_and_answers_come_back_as_they_were_encoded(
+    request: messages.Request, answer: Ack | Blocks | Committed
+) -> None:
     assert messages.decode_request(messages.encode_request(request)) == request
     assert messages.decode_answer(messages.encode_answer(answer)) == answer
 
@@ -90,6 +106,13 @@ MANY = tuple(map(str, range(messages.PATH_COUNT_MAX + 1)))
         (messages.LOOK_UP, 1, 7, "hash", b"a"),
         (messages.LOOK_UP, 1, "7", "hash", "a"),
         (messages.LOOK_UP, 1, 7, "hash", *MANY),
+        (messages.COMMIT, messages.WHOLE_CONNECTION, 7, "hash", b"entry"),
+        (messages.COMMIT, 1, -1, "hash", b"entry"),
+        (messages.COMMIT, 1, 7, "hash", "entry"),
+        (messages.COMMIT, 1, 7, "hash", b"entry", -1),
+        (messages.COMMIT, 1, 7, "hash", b"entry", "1"),
+        (messages.COMMITTED, 1, 0),
+        (messages.COMMITTED, messages.WHOLE_CONNECTION, 1),
         (messages.ACK, messages.WHOLE_CONNECTION),
         *((messages.BLOCKS, 1, *told) for told in [(), (1,), (1, b"a", 1), (0, b"a"), (1, "a"), (b"a", 1)]),
     ],
@@ -97,7 +120,7 @@ MANY = tuple(map(str, range(messages.PATH_COUNT_MAX + 1)))
 def test_a_message_that_asks_for_nothing_or_too_much_or_of_no_request_is_refused(
     fields: tuple[messages.Scalar, ...],
 ) -> None:
-    is_answer = fields[0] in (messages.ACK, messages.BLOCKS)
+    is_answer = fields[0] in (messages.ACK, messages.BLOCKS, messages.COMMITTED)
     decode, what = (messages.decode_answer, "answer") if is_answer else (messages.decode_request, "request|message")
     with pytest.raises(InvalidRequest, match=f"({what}) that .*{messages.PATH_COUNT_MAX} paths"):
         decode(messages.pack(*fields))

@@ -3,8 +3,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, ServiceOverloaded, ServiceUnavailable
-from tallymark.engine.rpc.messages import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal, Request
-from tallymark.engine.rpc.pending_requests import PendingLookUp, PendingMarkers, PendingRequests
+from tallymark.engine.rpc.messages import (
+    Ack,
+    Blocks,
+    Commit,
+    Committed,
+    CreateMarkers,
+    LookUp,
+    Piece,
+    Refusal,
+    Request,
+)
+from tallymark.engine.rpc.pending_requests import (
+    AnyPending,
+    PendingCommit,
+    PendingLookUp,
+    PendingMarkers,
+    PendingRequests,
+)
 
 SIZE = 2000
 
@@ -17,14 +33,18 @@ def look_up(*partitions: str, deadline: float = 60.0) -> PendingLookUp:
     return PendingLookUp(partitions, deadline, position=7, log_hash="hash")
 
 
-def pending(*asks: PendingMarkers | PendingLookUp) -> PendingRequests:
+def commit(entry: bytes = b"entry", deadline: float = 60.0) -> PendingCommit:
+    return PendingCommit((), deadline, commit=Commit(0, 7, "hash", entry))
+
+
+def pending(*asks: AnyPending) -> PendingRequests:
     made = PendingRequests(jitter=lambda: 0.5)
     for each in asks:
         made.add(each)
     return made
 
 
-def sent(*asks: PendingMarkers | PendingLookUp) -> PendingRequests:
+def sent(*asks: AnyPending) -> PendingRequests:
     """At second 0, in messages of ids from 1 on."""
     made = pending(*asks)
     made.due_messages(0.0, SIZE)
@@ -149,9 +169,33 @@ def test_a_look_up_that_was_answered_in_part_before_a_loss_begins_anew() -> None
     assert one.future.result(0) == {"a": b"A", "b": b"B"}
 
 
+def test_a_commit_has_its_position_and_is_never_sent_twice() -> None:
+    answered, lost, unsent = commit(), commit(), commit()
+    requests = sent(answered, lost)
+    requests.receive(Committed(1, 12), 1.0)
+    requests.add(unsent)
+    requests.lost("reset")
+    assert answered.future.result(0) == 12
+    for one in (lost, unsent):
+        assert str(one.future.exception(0)) == "no answer to the commit: reset"
+    assert requests.due_messages(1.0, SIZE) == []
+    requests.receive(Committed(2, 13), 1.0)
+    assert requests.is_idle
+
+
+def test_a_commit_that_fits_no_frame_fails_alone() -> None:
+    large, small = commit(b"x" * SIZE), commit()
+    requests = pending(large, small)
+    assert [message.id for message in requests.due_messages(0.0, SIZE)] == [1]
+    assert isinstance(large.future.exception(0), InvalidRequest)
+    assert not small.future.done()
+
+
 def test_the_answer_to_another_question_is_no_answer() -> None:
-    requests = pending(ask("a"), look_up("a"))
+    requests = pending(ask("a"), look_up("a"), commit())
     ids = {type(message): message.id for message in requests.due_messages(0.0, SIZE)}
+    with pytest.raises(InvalidRequest, match="another kind of request"):
+        requests.receive(Ack(ids[Commit]), 1.0)
     with pytest.raises(InvalidRequest, match="another kind of request"):
         requests.receive(Ack(ids[LookUp]), 1.0)
     with pytest.raises(InvalidRequest, match="another kind of request"):

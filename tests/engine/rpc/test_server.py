@@ -75,7 +75,7 @@ async def test_answers_come_in_the_order_of_durability_not_of_asking() -> None:
 async def test_requests_that_arrive_together_are_carried_out_together_and_no_more_than_may_be_in_flight() -> None:
     groups: list[list[int]] = []
 
-    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         groups.append([request.id for request in requests])
         odd = [request for request in requests if request.id % 2]
         await settle([(request, Sealed("odd")) for request in odd])
@@ -94,7 +94,7 @@ async def test_requests_that_arrive_together_are_carried_out_together_and_no_mor
 async def test_a_fault_amid_requests_that_came_together_refuses_those_that_had_no_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         await settle([(requests[0], ())])
         if requests[0].paths[0] == "bad":
             raise KeyError("a fault")

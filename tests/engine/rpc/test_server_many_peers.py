@@ -56,7 +56,7 @@ class Group:
         self.seen: list[tuple[str, list[str]]] = []
         self.released = anyio.Event()
 
-    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         self.seen.append((instant, [path for request in requests for path in request.paths]))
         await self.released.wait()
         await settle([(request, ()) for request in requests])
@@ -296,7 +296,7 @@ class UnderWay:
         finally:
             self.count -= 1
 
-    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         for request in requests:
             if request.paths == ("quick",):
                 await settle([(request, ())])
@@ -335,7 +335,7 @@ async def test_what_is_under_way_for_nobody_any_more_ends() -> None:
 async def test_who_is_cancelled_while_it_answers_leaves_the_others_their_answers() -> None:
     released = anyio.Event()
 
-    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         await released.wait()
         if instant == INSTANT:
             await settle([(request, ()) for request in requests])

@@ -43,9 +43,8 @@ class Authority:
         return {"tls_cert": str(self.cert), "tls_key": str(self.key), "tokens": str(self.tokens)}
 
     def of(self, service: SharedServiceSettings, token: str | None, **named: str | None) -> SharedServiceSettings:
-        named.setdefault("ca_file", str(self.ca_file))
-        url = service.url.replace("http:", "https:")
-        return SharedServiceSettings(url=url, token=token, wait_s=5.0, **named)
+        url, ca_file = service.url.replace("http:", "https:"), named.get("ca_file", str(self.ca_file))
+        return SharedServiceSettings(url=url, token=token, wait_s=5.0, ca_file=ca_file)
 
 
 @pytest.fixture

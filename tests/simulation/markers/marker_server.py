@@ -31,10 +31,12 @@ LOG = CommitSettings(decision_timeout_s=60.0, retry_pause_s=0.5)
 
 
 class _Handler(Handler):
-    def __init__(self, create_many: Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]) -> None:
+    def __init__(
+        self, create_many: Callable[[str, Sequence[CreateMarkers], Settle[CreateMarkers]], Awaitable[None]]
+    ) -> None:
         self._create_many = create_many
 
-    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_markers(self, job: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         await self._create_many(job, requests, settle)
 
 
@@ -123,7 +125,7 @@ class Server:
 
         return check_open
 
-    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle[CreateMarkers]) -> None:
         """As ``create``, for requests that came together."""
         life = self.life(instant)
         numbers = {id(request): self._scene.record_request(life, instant, request.paths) for request in requests}
