@@ -93,8 +93,14 @@ def decisions(storage: Storage) -> dict[str, dict[str, Any]]:
     """The entry that decided each instant, in the order of the log: an instant's first."""
     decided: dict[str, dict[str, Any]] = {}
     for entry in _own(storage):
-        decided.setdefault(entry["instant"], entry)
+        for member in members(entry):
+            decided.setdefault(member["instant"], member)
     return decided
+
+
+def members(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The decisions of an entry: those of a group, or the entry itself."""
+    return entry["group"] if entry["kind"] == "group" else [entry]
 
 
 def commits(storage: Storage) -> list[dict[str, Any]]:
@@ -120,7 +126,8 @@ def retained_files(storage: Storage) -> set[str]:
     if not keeps_replaced_files(storage):
         return set()
     decided = {entry["nonce"] for entry in decisions(storage).values()}
-    entries = [(n, entry) for n, entry in enumerate(log_entries(storage), start=1) if entry["nonce"] in decided]
+    numbered = enumerate(log_entries(storage), start=1)
+    entries = [(n, each) for n, entry in numbered for each in members(entry) if each["nonce"] in decided]
     horizon = max((entry["horizon"] for _, entry in entries if entry["kind"] == "clean"), default=0)
     late = (entry for number, entry in entries if entry["kind"] == "commit" and number > horizon)
     return {file_path(file) for entry in late for file in entry["removed"]}
