@@ -225,8 +225,10 @@ class LocalBackend:
         for path, target in targets.items():
             with translated(path, target), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 target.unlink()
-        for folder in {target.parent for target in targets.values()}:
+        folders = {target.parent for target in targets.values()}
+        for folder in {self._directories.nearest(folder) for folder in folders}:
             self._directories.keep(folder)
+        for folder in folders:
             self._directories.prune(folder)
         if not self._keeps_scratch:
             self._directories.prune(self._scratch)

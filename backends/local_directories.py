@@ -101,6 +101,12 @@ class LocalDirectories:
         except OSError as error:
             raise Unavailable(f"directory {folder} could not be synced: {error}") from error
 
+    def nearest(self, folder: Path) -> Path:
+        """Return the directory, or where it is missing its nearest ancestor, which contains the outcome of deletes."""
+        while self._is_below(folder) and not folder.is_dir():
+            folder = folder.parent
+        return folder
+
     def prune(self, folder: Path) -> None:
         """Remove the directory and those above it, up to the root, as far as they are empty."""
         while self._is_below(folder):

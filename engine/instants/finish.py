@@ -85,7 +85,8 @@ async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collec
     Objects that arrive later, by a put of a refused task or of an abandoned request, are deleted by the next clean.
     """
     backend = handle.backend
-    await close_staging(backend, instant)
+    if objects is None:  # otherwise the caller has closed the staging folder of its tasks, and used no other
+        await close_staging(backend, instant)
     started = anyio.current_time()
     if objects is None:
         objects = [entry.path async for entry in backend.list(marker_folder(instant))]

@@ -46,11 +46,8 @@ class LostFillRewriter:
         """The new file of each fill, by the path of its small file: it is not written twice."""
         self._names: set[str] = set()
         """Paths that were marked for new files."""
-
-    @property
-    def has_marked(self) -> bool:
-        """Whether it may have put markers."""
-        return bool(self._names)
+        self.has_started = False
+        """Whether its staging folder may be open, and its markers stored."""
 
     async def entry_without(self, entry: LogEntry, lost: Collection[Fill], fencer: Fencer) -> LogEntry:
         """Return the entry without these fills: their small files stay, and their new rows are in files of their own.
@@ -61,6 +58,7 @@ class LostFillRewriter:
             RolledBack: another writer has ended the job.
             Unavailable: storage did not accept a file, or did not return the old one.
         """
+        self.has_started = True
         await self._handle.backend.open_staging(recut_folder(self._ticket.instant))
         await self._lease.check_log()
         lost_files = files_of(lost, entry.added)

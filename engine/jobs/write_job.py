@@ -13,7 +13,7 @@ from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, Sealed, TallymarkError
 from tallymark.engine.instants.fencing import Fencer
-from tallymark.engine.instants.finish import close_staging, drop_bookkeeping, finish
+from tallymark.engine.instants.finish import drop_bookkeeping, finish, staging_folder
 from tallymark.engine.instants.marked import Marked, directly_marked, marked_in_storage
 from tallymark.engine.instants.project import project
 from tallymark.engine.instants.reserve import passed
@@ -316,7 +316,7 @@ class WriteJob:
         self._directory.seal()
         backend = self._handle.backend
         if self._is_served_here:
-            await close_staging(backend, self.instant)
+            await backend.close_staging(staging_folder(self.instant))
             if backend.has_staging:
                 self._has_direct = await is_flagged(backend, self.instant)
             elif not self._is_private:
@@ -335,7 +335,7 @@ class WriteJob:
         """Return the objects that the job has put beside its markers, and these; None where tasks, or the job itself,
         have put direct markers, and where key tasks have stored keys, of which only the winners' are reported.
         """
-        if self._has_direct or self._recut.has_marked or self._changes is not None:
+        if self._has_direct or self._recut.has_started or self._changes is not None:
             return None
         others = {flag_path(self.instant)}  # of a task that came too late to count
         if self._sizing.has_claimed:
