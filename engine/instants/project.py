@@ -11,9 +11,7 @@ from tallymark.engine.timeline.projection import ProjectedFile, completed_path, 
 from tallymark.engine.timeline.properties import TableProperties
 
 BATCH_COUNT = 32
-"""Entries whose files are put at once, those of the newest one last: as many entries before the first that is complete
-may lack files of a projector that has died.
-"""
+"""Entries whose files are put at once, but for those that complete them."""
 
 
 async def project(
@@ -51,17 +49,7 @@ async def _first_missing(
     first = newest
     while first and not await _is_complete(handle, commits[first - 1]):
         first -= 1
-    if first in (0, newest):
-        return first
-    present: dict[int, bool] = {}  # a projector that has died in the middle of a batch
-
-    async def look(index: int) -> None:
-        present[index] = await _is_complete(handle, commits[index])
-
-    window = range(max(0, first - BATCH_COUNT - 1), first)
-    await concurrently(look, window, limit=handle.commit_settings.concurrency)
-    oldest = next(index for index in window if present[index])  # those before it are archived
-    return next((index for index in window if index > oldest and not present[index]), first)
+    return first
 
 
 async def _is_complete(handle: TableHandle, commit: tuple[int, tuple[LogEntry, ...]]) -> bool:
@@ -71,19 +59,22 @@ async def _is_complete(handle: TableHandle, commit: tuple[int, tuple[LogEntry, .
 async def _put_batch(
     handle: TableHandle, properties: TableProperties, commits: Sequence[tuple[int, tuple[LogEntry, ...]]]
 ) -> None:
-    """Put the files of these entries. The last one to be put completes the newest: where it is there, all are."""
+    """Put the files of these entries. Those that complete them are put in the order of the log, and of a group that of
+    the last member last: where it is there, everything before it is.
+    """
     history = handle.log.history
     before: list[ProjectedFile] = []
-    completing: list[ProjectedFile] = []
+    completing: list[list[ProjectedFile]] = []
     for number, members in commits:
         new_partitions = history.new_partitions(number)
+        completed: list[ProjectedFile] = []
         for member in members:
             new = [partition for partition, instant in new_partitions.items() if instant == member.instant]
-            *others, completed = projected_files(member, properties, new_partitions=new)
+            *others, last = projected_files(member, properties, new_partitions=new)
             before += others
-            completing.append(completed)
-    *completing, last = completing
-    for files in (before, completing, [last]):
+            completed.append(last)
+        completing += [completed[:-1], completed[-1:]]
+    for files in (before, *completing):
         await concurrently(lambda file: put_projected(handle, file), files, limit=handle.commit_settings.concurrency)
 
 

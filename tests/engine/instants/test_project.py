@@ -25,6 +25,7 @@ async def unprojected(count: int = 3) -> Store:
     for path in list(store.objects):
         if path.startswith((".hoodie/2", ".hoodie/.tallymark/checkpoint/")) or ".hoodie_partition" in path:
             await store.backend.delete([path])
+    store.backend.archived.clear()  # these were lost, not archived
     return store
 
 
@@ -55,6 +56,17 @@ async def test_wherever_it_is_interrupted_readers_see_a_prefix_of_the_log_and_an
         projection_is_a_prefix_of_the_log(store.objects)
         await project_all(store.backend)
         store.check_projection()
+
+
+async def test_no_commit_is_completed_before_an_older_one():
+    store = await unprojected(4)
+    first = store.log_entries[0]["instant"]
+    delayed = FaultyBackend(store.backend, slow("put_new", 30.0, f"*/{first}.commit"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(project_all, delayed)
+        await anyio.sleep(15.0)
+        projection_is_a_prefix_of_the_log(store.objects)
+    store.check_projection()
 
 
 async def test_any_number_may_do_it_at_once():
