@@ -78,29 +78,32 @@ def entry_fields(data: bytes) -> dict[str, Any]:
     return fields
 
 
+def members(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The decisions of an entry: those of a group, or the entry itself."""
+    return list(entry["group"]) if entry["kind"] == "group" else [entry]
+
+
 def table_id(storage: Storage) -> str:
     lines = storage.get(".hoodie/hoodie.properties", b"").decode().splitlines()
     return next((line.partition("=")[2] for line in lines if line.startswith("tallymark.id=")), "")
 
 
-def _own(storage: Storage) -> Iterator[dict[str, Any]]:
-    """The entries that continue the table's log; those of another log's writers are left out."""
+def positioned(storage: Storage) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The decisions of the entries that continue the table's log, with their positions; those of another log's writers
+    are left out.
+    """
     table, entries = table_id(storage), log_entries(storage)
-    return (entry for place, entry in enumerate(entries) if is_linked(entry, table, entries[:place]))
+    for place, entry in enumerate(entries):
+        if is_linked(entry, table, entries[:place]):
+            yield from ((place + 1, member) for member in members(entry))
 
 
 def decisions(storage: Storage) -> dict[str, dict[str, Any]]:
     """The entry that decided each instant, in the order of the log: an instant's first."""
     decided: dict[str, dict[str, Any]] = {}
-    for entry in _own(storage):
-        for member in members(entry):
-            decided.setdefault(member["instant"], member)
+    for _, entry in positioned(storage):
+        decided.setdefault(entry["instant"], entry)
     return decided
-
-
-def members(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The decisions of an entry: those of a group, or the entry itself."""
-    return entry["group"] if entry["kind"] == "group" else [entry]
 
 
 def commits(storage: Storage) -> list[dict[str, Any]]:
@@ -126,8 +129,7 @@ def retained_files(storage: Storage) -> set[str]:
     if not keeps_replaced_files(storage):
         return set()
     decided = {entry["nonce"] for entry in decisions(storage).values()}
-    numbered = enumerate(log_entries(storage), start=1)
-    entries = [(n, each) for n, entry in numbered for each in members(entry) if each["nonce"] in decided]
+    entries = [(n, entry) for n, entry in positioned(storage) if entry["nonce"] in decided]
     horizon = max((entry["horizon"] for _, entry in entries if entry["kind"] == "clean"), default=0)
     late = (entry for number, entry in entries if entry["kind"] == "commit" and number > horizon)
     return {file_path(file) for entry in late for file in entry["removed"]}
@@ -174,7 +176,7 @@ def no_bookkeeping_is_left(storage: Storage) -> None:
     left = [path for path in storage if path.startswith(_BOOKKEEPING)]
     assert not left, f"left behind: {sorted(left)}"
     bodies = {path for path in storage if path.startswith(".hoodie/.tallymark/body/")}
-    nonces = {entry["nonce"] for entry in log_entries(storage)}
+    nonces = {member["nonce"] for entry in log_entries(storage) for member in members(entry)}
     orphans = {path for path in bodies if path.rpartition("/")[2] not in nonces}
     assert not orphans, f"bodies without an entry: {sorted(orphans)}"
 
@@ -198,14 +200,22 @@ def projection_follows_the_log(storage: Storage) -> None:
 
 
 def projection_is_a_prefix_of_the_log(storage: Storage) -> None:
-    """At any moment: no entry is visible to readers of the Hudi format before an older one."""
-    visible = [f".hoodie/{entry['instant']}.{_action(entry)}" in storage for entry in commits(storage)]
-    assert visible == sorted(visible, reverse=True), f"projected out of order: {visible}"
+    """At any moment: no entry is visible to readers of the Hudi format before an older one; members of a group are in
+    any order, the last one last.
+    """
+    decided = {entry["nonce"] for entry in commits(storage)}
+    visible: dict[int, list[bool]] = {}
+    for position, entry in positioned(storage):
+        if entry["nonce"] in decided:
+            is_visible = f".hoodie/{entry['instant']}.{_action(entry)}" in storage
+            visible.setdefault(position, []).append(is_visible)
+    flat = [each for of_entry in visible.values() for each in (*sorted(of_entry[:-1], reverse=True), of_entry[-1])]
+    assert flat == sorted(flat, reverse=True), f"projected out of order: {visible}"
 
 
 def one_decision_an_instant(storage: Storage) -> None:
     """No entry of the table's own is void, and no two instants share a file."""
-    instants = [entry["instant"] for entry in _own(storage)]
+    instants = [entry["instant"] for _, entry in positioned(storage)]
     assert len(instants) == len(set(instants)), f"decided twice: {instants}"
     every_file_is_added_once(storage)
 
@@ -228,23 +238,22 @@ BY_APPENDS = ("append", "delete")
 def overwrites_replace_what_their_base_held(storage: Storage) -> None:
     """Each removed exactly the files that its scope held when it began; what it found there later is of appends."""
     live: dict[str, Any] = {}
-    added_at: dict[str, int] = {}
+    added_by: dict[str, str] = {}
     states = [live]
-    entries = log_entries(storage)
     counts = {entry["nonce"] for entry in decisions(storage).values() if entry["kind"] == "commit"}
-    for position, entry in enumerate(entries, start=1):
-        if entry["nonce"] in counts:
+    for position, whole in enumerate(log_entries(storage), start=1):
+        for entry in (member for member in members(whole) if member["nonce"] in counts):
             removed = {file_path(file) for file in entry["removed"]}
             if (scope := entry["scope"]) is not None:
                 held = {path for path, file in states[entry["base"]].items() if holds(scope, file[0])}
                 assert removed == held, f"entry {position} removed {sorted(removed)}, its base held {sorted(held)}"
                 met = [path for path, file in live.items() if holds(scope, file[0]) and path not in held]
-                rivals = [path for path in met if entries[added_at[path] - 1]["operation"] not in BY_APPENDS]
+                rivals = [path for path in met if added_by[path] not in BY_APPENDS]
                 assert not rivals, f"entry {position} overwrote beside another overwrite, whose files stay: {rivals}"
             assert removed <= live.keys(), f"entry {position} removed what was gone: {sorted(removed - live.keys())}"
             live = {path: file for path, file in live.items() if path not in removed}
             live |= {file_path(file): file for file in entry["added"]}
-            added_at |= {file_path(file): position for file in entry["added"]}
+            added_by |= {file_path(file): entry["operation"] for file in entry["added"]}
         states.append(live)
 
 

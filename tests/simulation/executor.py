@@ -92,14 +92,18 @@ class Stage:
         work: Callable[["Recorded", int, AttemptPlan, int], Awaitable[Any]],
         *,
         name: str = "task",
+        job: str = "",
     ) -> None:
-        """``work`` is what an attempt does, and its result its report: of a task, by its plan and number."""
+        """``work`` is what an attempt does, and its result its report: of a task, by its plan and number. ``job`` is
+        the name of the job, where it is not that of its driver.
+        """
         self._scene = scene
         self._driver = driver
         self._ticket = ticket
         self._plans = plans
         self._work = work
         self._name = name
+        self._job = job or driver.name
         self._winners: dict[int, Any] = {}
         self._failed: list[set[str]] = [set() for _ in plans]
         """The attempts of each task that have failed: one may fail, and be killed after that."""
@@ -123,7 +127,7 @@ class Stage:
         raise TasksFailed
 
     def _start(self, task: int, number: int, attempt: AttemptPlan) -> None:
-        name = f"{self._driver.name}/{self._name}{task}.{number}"
+        name = f"{self._job}/{self._name}{task}.{number}"
         process = self._scene.process(name, attempt.host, attempt.mishap)
         process.on_death.append(partial(self._report, None, task, process))
         self._scene.start(process, self._attempt, process, task, number, attempt)

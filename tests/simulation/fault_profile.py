@@ -77,6 +77,15 @@ def fate_in_outage(faults: FaultProfile, chance: random.Random) -> Fate:
     return _mishap(name, faults, chance, half_s, half_s + chance.choice((0.5, 5.0)))
 
 
+def fate_of_entry(name: str, faults: FaultProfile) -> Fate:
+    """Return the planned fate of the put of an entry: ``slow``, or that of a request which is not answered."""
+    slow_s, half_s = 20 * faults.put_s, faults.put_s / 2
+    if name == "slow":
+        return Fate(lands_after_s=slow_s, answered_after_s=half_s, is_answered=True, name="tail before")
+    lands_s = {"lost request": None, "lost answer": half_s, "late landing": 2 * slow_s}[name]
+    return Fate(lands_after_s=lands_s, answered_after_s=slow_s, is_answered=False, name=name)
+
+
 def reported_after_s(fate: Fate) -> float:
     """Return the seconds until the caller gets the result."""
     return fate.answered_after_s + (fate.lands_after_s or 0.0 if fate.is_answered else 0.0)

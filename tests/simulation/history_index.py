@@ -9,7 +9,7 @@ from tests.history import Acked, Asked, Befell, Began, Event, GaveUp, Landed, Re
 from tests.invariants import markers_of
 from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
-from tests.table_invariants import LOG, decisions, entry_fields, file_path, whole_entry
+from tests.table_invariants import LOG, decisions, entry_fields, file_path, members, whole_entry
 
 OPEN = ".hoodie/.tallymark/open/"
 SEAL = ".hoodie/.tallymark/seal/"
@@ -72,9 +72,10 @@ class HistoryIndex:
             if path.startswith(LOG):
                 entry = whole_entry(entry_fields(event.data), lambda body: self.landed[body][0][1].data)
                 position = int(path.removeprefix(LOG))
-                new = Decision(place=place, position=position, by=event.by, entry=entry)
-                if own is None or entry["nonce"] in own:
-                    decided.setdefault(entry["instant"], new)
+                for member in members(entry):
+                    if own is None or member["nonce"] in own:
+                        new = Decision(place=place, position=position, by=event.by, entry=member)
+                        decided.setdefault(member["instant"], new)
         return decided
 
     @cached_property

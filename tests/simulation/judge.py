@@ -45,6 +45,7 @@ from tests.table_invariants import (
     file_path,
     holds,
     log_entries,
+    members,
     once_and_only_once,
     overwrites_replace_what_their_base_held,
     retained_files,
@@ -128,7 +129,8 @@ def _judge_life(outcome: Outcome, history: History) -> None:
 def jobs_that_outlive_their_table_learn_it(outcome: Outcome) -> None:
     """None is told of a commit but one that counts in the life in which it was decided."""
     if len(outcome.lives) == 1:
-        assert len(log_entries(outcome.swept)) == len(decisions(outcome.swept)), "an entry is void"
+        decided = [member for entry in log_entries(outcome.swept) for member in members(entry)]
+        assert len(decided) == len(decisions(outcome.swept)), "an entry is void"
         return
     former, last = outcome.lives
     committed = {entry["instant"] for storage in (former.storage, outcome.swept) for entry in commits(storage)}
@@ -225,33 +227,42 @@ def rows_are_those_of_committed_writers(outcome: Outcome) -> None:
     """Each commit adds the rows of its writer, of one attempt a task, once; the rows that it removes it holds once
     more, or they are what its overwrite replaces: all that its base held there."""
     files = _rows_of_files(outcome)
-    writer_of = _writers(outcome)
     counts = {entry["nonce"] for entry in decisions(outcome.swept).values() if entry["kind"] == "commit"}
-    state: Counter[Row] = Counter()
-    states = [state]
-    for position, entry in enumerate(log_entries(outcome.swept), start=1):
-        if entry["nonce"] in counts:
-            writer = writer_of[entry["instant"]]
-            added, removed = _rows(files, entry["added"]), _rows(files, entry["removed"])
-            if entry["operation"] in ("upsert", "delete"):
-                assert removed <= state, f"entry {position} of {writer} lets go rows twice"
-                state = state - removed + added
-                _is_applied(outcome, writer, entry, states[-1], state)
-                states.append(state)
-                continue
-            is_mine = partial(_is_of, writer)
-            mine = Counter({row: count for row, count in added.items() if is_mine(row)})
-            _one_attempt_a_task(mine, writer, outcome)
-            rewritten, replaced = added - mine, _replaced(entry, states)
-            assert rewritten + replaced == removed, (
-                f"entry {position} of {writer} lets go {sorted(removed.items())}, of which it holds "
-                f"{sorted(rewritten.items())} and replaces {sorted(replaced.items())}"
-            )
-            assert removed <= state, f"entry {position} of {writer} lets go rows twice"
-            state = state - removed + added
+    states: list[Counter[Row]] = [Counter()]
+    state = states[0]
+    for position, whole in enumerate(log_entries(outcome.swept), start=1):
+        for entry in (member for member in members(whole) if member["nonce"] in counts):
+            state = _after(outcome, files, position, entry, states, state)
         states.append(state)
     doubled = [row for row, count in state.items() if count > 1]
     assert not doubled, f"rows stand in the table twice: {doubled}"
+
+
+def _after(
+    outcome: Outcome,
+    files: Mapping[str, Counter[Row]],
+    position: int,
+    entry: Mapping[str, Any],
+    states: list[Counter[Row]],
+    state: Counter[Row],
+) -> Counter[Row]:
+    """Return the rows after a commit, which has ``states`` before its position, and ``state`` right before it."""
+    writer = _writers(outcome)[entry["instant"]]
+    added, removed = _rows(files, entry["added"]), _rows(files, entry["removed"])
+    assert removed <= state, f"entry {position} of {writer} lets go rows twice"
+    after = state - removed + added
+    if entry["operation"] in ("upsert", "delete"):
+        _is_applied(outcome, writer, entry, state, after)
+        return after
+    is_mine = partial(_is_of, writer)
+    mine = Counter({row: count for row, count in added.items() if is_mine(row)})
+    _one_attempt_a_task(mine, writer, outcome)
+    rewritten, replaced = added - mine, _replaced(entry, states)
+    assert rewritten + replaced == removed, (
+        f"entry {position} of {writer} lets go {sorted(removed.items())}, of which it holds "
+        f"{sorted(rewritten.items())} and replaces {sorted(replaced.items())}"
+    )
+    return after
 
 
 def _is_applied(

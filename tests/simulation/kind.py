@@ -12,6 +12,7 @@ from tests.simulation.markers.marker_world import MarkerOutcome, run_markers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
 from tests.simulation.shared.draw import with_services
+from tests.simulation.together.draw import with_groups
 from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_viewers
 from tests.simulation.world import Outcome
 from tests.simulation.world import run as run_tables
@@ -35,7 +36,8 @@ def draw(seed: int) -> AnyPlan:
     plan = with_damage(random.Random(f"{seed}/damage"), plan)
     plan = with_halts(random.Random(f"{seed}/halts"), plan)
     plan = with_keys(random.Random(f"{seed}/keys"), plan)
-    return with_services(random.Random(f"{seed}/services"), plan)
+    plan = with_services(random.Random(f"{seed}/services"), plan)
+    return with_groups(random.Random(f"{seed}/groups"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:

@@ -48,6 +48,10 @@ STEPS_AFTER_MAX = 20
 """Steps from a landmark to the mishap of the process: each stage of a commit takes a few."""
 
 
+EntryFate = Literal["slow", "lost request", "lost answer", "late landing"]
+"""Of the put of an entry of the log."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mishap:
     """Mishap of a process, after its tasks have taken that many steps."""
@@ -131,6 +135,13 @@ class WriterPlan:
     """Its tasks use the services of the plan, and not one in the driver."""
     drifts: bool = False
     """The input of a write by key has one row more when it is computed again for the tasks."""
+
+    entry_fates: tuple[EntryFate, ...] = ()
+    """What becomes of the first entries that its process puts."""
+    driver: int = 0
+    """Writers of one number, but for 0, are jobs of one process and use one ``Table``. Its host and mishap are those of
+    the first one.
+    """
 
     @property
     def is_keyed(self) -> bool:

@@ -36,6 +36,8 @@ class Process:
         """The next data file that it puts goes without an answer."""
         self.reserves_late_s = 0.0
         """So long the next reservation that it puts is on its way."""
+        self.entry_fates: list[str] = []
+        """What becomes of the next entries of the log that it puts."""
         self.beats_lost_at = float("inf")
         """From then on its heartbeats do not reach storage."""
         self.was_disturbed = False

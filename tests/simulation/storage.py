@@ -22,7 +22,15 @@ from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tests.history import Began, History, Landed, Removed, Replaced, Sent, Strayed
 from tests.simulation.blocking import block_on
-from tests.simulation.fault_profile import Fate, FaultProfile, fate, fate_in_outage, later, reported_after_s
+from tests.simulation.fault_profile import (
+    Fate,
+    FaultProfile,
+    fate,
+    fate_in_outage,
+    fate_of_entry,
+    later,
+    reported_after_s,
+)
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
 from tests.support.archived import is_archivable, whole
@@ -318,6 +326,8 @@ class Port:
         if self.process.reserves_late_s and verb == "put" and "/open/" in path:
             late_s, self.process.reserves_late_s = self.process.reserves_late_s, 0.0
             return Fate(lands_after_s=late_s, answered_after_s=0.0, is_answered=True, name="late landing")
+        if self.process.entry_fates and verb == "put" and f"{LOG_FOLDER}/" in path:
+            return fate_of_entry(self.process.entry_fates.pop(0), faults)
         if now >= self.process.beats_lost_at and verb == "put" and "/beat/" in path:
             return Fate(lands_after_s=None, answered_after_s=5.0, is_answered=False, name="heartbeat lost")
         if faults.outage is None:

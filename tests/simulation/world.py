@@ -25,7 +25,7 @@ from tallymark.engine.settings import (
 from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
 from tallymark.engine.table import Table, open_table
 from tallymark.engine.tasks.report import TaskReport
-from tests.history import Based, Finished, Held, History, Read, Released, Told
+from tests.history import Based, Befell, Finished, Held, History, Read, Released, Told
 from tests.simulation.executor import (
     ROWS,
     Stage,
@@ -115,7 +115,8 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
     if scene.plan.has_past:
         await _alone(scene, "founder", partial(_found, scene, outcome))
     start_services(scene)
-    processes = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
+    drivers = _drivers(scene.plan)
+    processes = [_driver(scene, outcome, jobs) for jobs in drivers]
     processes += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
     processes += [_viewer(scene, number, plan) for number, plan in enumerate(scene.plan.viewers)]
     if scene.plan.damage is not None:
@@ -125,7 +126,8 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
     for process in processes:
         await process.has_ended.wait()
     drop_beyond_a_gap(scene)
-    outcome.undisturbed = {process.name for process in processes if _is_undisturbed(scene, process)}
+    undisturbed = {process.name for process in processes if _is_undisturbed(scene, process)}
+    outcome.undisturbed = undisturbed | {name for first, *others in drivers if first in undisturbed for name in others}
     await _recover_and_clean(scene, outcome, processes)
 
 
@@ -173,7 +175,7 @@ async def _write_undisturbed(
         tasks=(TaskPlan(months=months, attempts=(AttemptPlan(host=process.host, start_s=0, row_s=0),)),),
     )  # fmt: skip
     scene.faults = FaultProfile()
-    await _write(scene, outcome, process, plan)
+    await _write(scene, outcome, process, (process.name, plan), _table(scene, process))
 
 
 async def _clean(scene: Scene, process: Process) -> None:
@@ -185,23 +187,44 @@ def _is_undisturbed(scene: Scene, process: Process) -> bool:
     return not process.was_disturbed and not any(port.mishap_count for port in ports)
 
 
-def _writer(scene: Scene, outcome: Outcome, number: int, plan: WriterPlan) -> Process:
-    process = scene.process(f"writer{number}", plan.host, plan.mishap, clock_s=plan.clock_s)
-    scene.start(process, _write, scene, outcome, process, plan)
+def _drivers(plan: Plan) -> list[dict[str, WriterPlan]]:
+    """The jobs of each driver, by their names; the first one's is that of the process."""
+    found: dict[int, dict[str, WriterPlan]] = {}
+    for number, writer in enumerate(plan.writers):
+        found.setdefault(writer.driver or -number - 1, {})[f"writer{number}"] = writer
+    return list(found.values())
+
+
+def _driver(scene: Scene, outcome: Outcome, jobs: dict[str, WriterPlan]) -> Process:
+    (name, first), *_ = jobs.items()
+    process = scene.process(name, first.host, first.mishap, clock_s=first.clock_s)
+    process.respects_claims, process.loses_rewrite_answer = first.respects_claims, first.loses_rewrite_answer
+    process.reserves_late_s, process.entry_fates = first.reserves_late_s, list(first.entry_fates)
+    scene.start(process, _run_jobs, scene, outcome, process, jobs)
     return process
 
 
-async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterPlan) -> None:
-    outcome.tasks[process.name] = plan.tasks
-    process.respects_claims, process.loses_rewrite_answer = plan.respects_claims, plan.loses_rewrite_answer
-    process.reserves_late_s = plan.reserves_late_s
+async def _run_jobs(scene: Scene, outcome: Outcome, process: Process, jobs: dict[str, WriterPlan]) -> None:
+    table = _table(scene, process)
+    first, *others = jobs.items()
+    if not others:
+        await _write(scene, outcome, process, first, table)
+        return
+    async with trio.open_nursery() as nursery:
+        for job in (first, *others):
+            nursery.start_soon(_write, scene, outcome, process, job, table)
+
+
+async def _write(scene: Scene, outcome: Outcome, process: Process, named: tuple[str, WriterPlan], table: Table) -> None:
+    name, plan = named
+    outcome.tasks[name] = plan.tasks
     await trio.sleep(plan.start_s)
     if plan.beats_lost_after_s:
         process.beats_lost_at = scene.kernel.now + plan.beats_lost_after_s
     began = trio.current_time()
     instant = None
-    told = partial(_record_result, scene, process)
-    table, by_year = _table(scene, process), scene.plan.by_year
+    told = partial(_record_result, scene, name)
+    by_year = scene.plan.by_year
     scene.preparing.add(process)
     try:
         base = await _read_before(table, plan)
@@ -226,22 +249,24 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
                 told(job.committed.instant, "committed", "as another had done")
                 return
             instant = job.instant
-            _note_instant(scene, process, instant)
+            note_instant(scene, name, instant)
             if base is not None:
-                scene.history.record(Based(at=scene.kernel.now, writer=process.name, instant=instant, position=base))
+                scene.history.record(Based(at=scene.kernel.now, writer=name, instant=instant, position=base))
             if plan.is_keyed:
+                assert name == process.name, "the other jobs of a driver append and overwrite"
                 reports = await change(scene, process, job, plan)
             else:
                 planned = await planned_files(job, plan, by_year=by_year)
-                work = partial(write_flights, process.name, plan.tasks, planned)
-                reports = await Stage(scene, process, job.ticket, plan.tasks, work).run(plan.patience_s)
+                work = partial(write_flights, name, plan.tasks, planned)
+                stage = Stage(scene, process, job.ticket, plan.tasks, work, job=name)
+                reports = await stage.run(plan.patience_s)
             if plan.raises:
                 raise TasksFailed
-            scene.note(process, "commits")
+            scene.record(Befell, process=name, what="commits")
             result = await _commit(job, reports, again=plan.commits_again)
             told(result.instant, "committed", f"at position {result.position}, {result.changes}")
         if _is_finished(job):
-            scene.history.record(Finished(at=scene.kernel.now, writer=process.name, instant=result.instant))
+            scene.history.record(Finished(at=scene.kernel.now, writer=name, instant=result.instant))
     except TasksFailed:
         told(await _own(job), "TasksFailed")
     except TallymarkError as error:
@@ -271,11 +296,11 @@ async def _read_before(table: Table, plan: WriterPlan) -> int | None:
     return position
 
 
-def _note_instant(scene: Scene, process: Process, instant: str) -> None:
+def note_instant(scene: Scene, job: str, instant: str) -> None:
     """Note whose an instant is, unless another writer has had it, and finished: which the job is to notice."""
     stored = scene.objects.data.items()
     if not any(path.startswith(LOG) and instant.encode() in data for path, data in stored):
-        scene.note(process, f"has instant {instant}")
+        scene.record(Befell, process=job, what=f"has instant {instant}")
 
 
 async def _own(job: WriteJob) -> str | None:
@@ -297,10 +322,8 @@ async def _commit(job: WriteJob, reports: list[TaskReport], *, again: bool) -> W
         return await job.commit(reports)
 
 
-def _record_result(scene: Scene, process: Process, instant: str | None, outcome: str, message: str = "") -> None:
-    scene.history.record(
-        Told(at=scene.kernel.now, writer=process.name, instant=instant, outcome=outcome, message=message)
-    )
+def _record_result(scene: Scene, job: str, instant: str | None, outcome: str, message: str = "") -> None:
+    scene.record(Told, writer=job, instant=instant, outcome=outcome, message=message)
 
 
 def _viewer(scene: Scene, number: int, plan: ViewerPlan) -> Process:
