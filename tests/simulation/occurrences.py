@@ -75,6 +75,10 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a task dies after its success": writers.success_of_the_dead,
     "a task cannot reach its service, and marks its files itself": writers.fell_back,
     "a service outside the driver dies and starts again": requests.counted("service started again"),
+    "a service outside the driver decides a commit": requests.counted("commit decided by a service"),
+    "a service outside the driver does not say that it has decided a commit": requests.counted(
+        "commit without an answer"
+    ),
     "a flag of direct markers lands when its job has put the seal": writers.flag_too_late,
     "a zombie finds its name fenced": writers.zombie_fenced,
     "a zombie finds its staging closed": writers.zombie_without_staging,

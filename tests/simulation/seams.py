@@ -14,7 +14,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs import changes, file_plan, lost_fills, open_job
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
-from tallymark.engine.rpc import server
+from tallymark.engine.rpc import commit_broker, server
 from tallymark.engine.tasks import marker_prefetch, publisher, small_file_merge
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -24,6 +24,7 @@ from tests.simulation.blocking import BlockingLoop, run_blocking, wait
 from tests.simulation.network import Listener, Sockets
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
+from tests.simulation.shared.broker import CommitClient, result_of
 from tests.simulation.shared.service import simulated_address
 
 T = TypeVar("T")
@@ -57,6 +58,9 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (server, "raw_socket", lambda listener: listener),
             (server, "Poll", Sockets),
             (open_job, "shared_address", partial(simulated_address, scene)),
+            (commit_broker, "commits_address", partial(simulated_address, scene)),
+            (commit_broker, "client_for", partial(CommitClient, scene)),
+            (commit_broker, "_result", result_of),
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),

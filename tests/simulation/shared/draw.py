@@ -13,6 +13,9 @@ SERVICE_LANDMARKS = (
     ("get", "/SERVER"),
     ("get", "/seal/"),
     ("list", "/.temp/"),
+    ("put", "/log/"),
+    ("put", "/log/"),
+    ("get", "/log/"),
 )
 """Requests that mark the progress of a service on an instant."""
 

@@ -7,7 +7,7 @@ import trio
 
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import ServiceUnavailable
-from tallymark.engine.rpc.handshake import ServiceAddress, job_key, job_name
+from tallymark.engine.rpc.handshake import COMMITS, ServiceAddress, job_key, job_name
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.serve.job_tables import JobTables
 from tallymark.engine.serve.memory import INSTANT_BYTES, TABLE_BYTES, Memory
@@ -72,8 +72,10 @@ def settings_of(scene: Scene, number: int) -> SharedServiceSettings:
     return SharedServiceSettings(url=f"https://{plans[place].host}:{FIRST_PORT + place}")
 
 
-async def simulated_address(scene: Scene, settings: SharedServiceSettings, url: str, instant: str) -> ServiceAddress:
-    """As ``shared_address``: the service answers if it runs."""
+async def simulated_address(
+    scene: Scene, settings: SharedServiceSettings, url: str, instant: str = COMMITS
+) -> ServiceAddress:
+    """As ``shared_address`` and ``commits_address``: the service answers if it runs."""
     place = urlsplit(settings.url)
     host, port = str(place.hostname), int(place.port or 0)
     await trio.sleep(scene.network.faults.frame_s)
