@@ -56,9 +56,13 @@ class Explanation:
     rewritten_bytes: int | None = None
     """Total size of the files that were rewritten on the way to it; None without a log entry."""
     made_of: tuple[str, ...] = ()
-    """The small file that was filled to make it; several where the log does not show which of them."""
+    """The small file that was filled to make it; several where the log does not show which of them, and where they were
+    merged.
+    """
     filled_into: tuple[str, ...] = ()
-    """The file that contains its rows since it was small and was filled; several where the log does not show which."""
+    """The file that contains its rows since it was small and was filled or merged; several where the log does not show
+    which.
+    """
 
     def __str__(self) -> str:
         there = "" if self.is_there else ", not there"
@@ -70,25 +74,30 @@ def made_of(file: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
     """Return the small files of which this one, which the entry added, may have been made; none for one of new rows
     alone.
     """
-    return tuple(old for old in entry.filled if _has_filled(file, old))
+    return tuple(old for old in entry.filled if _has_rows_of(file, old, entry))
 
 
 def filled_into(old: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
     """Return the files that may start with the rows of this one; none where the entry has replaced it without keeping
     them.
     """
-    return tuple(file for file in entry.added if old in entry.filled and _has_filled(file, old))
+    return tuple(file for file in entry.added if old in entry.filled and _has_rows_of(file, old, entry))
 
 
 def shown_origin(file: DataFile, entry: LogEntry) -> str:
-    """Return a sentence; empty where the file was not made by filling."""
+    """Return a sentence; empty where the file was not made by filling or merging."""
     sources = made_of(file, entry)
     if not sources:
         return ""
-    small = " or ".join(f"{old.path} ({old.rows:,} rows, {shown_bytes(old.bytes)})" for old in sources)
     cost = f"{shown_bytes(file.rewritten_bytes)} were written once more to come to it"
     per_byte = f"{file.rewritten_bytes / max(1, file.bytes):,.2f} for each byte of it"
-    return f" It was made by filling {small}; all in all {cost}, {per_byte}."
+    if entry.is_compaction:
+        size = shown_bytes(sum(old.bytes for old in sources))
+        made = f"merging {len(sources):,} small files of its partition, {size} together"
+    else:
+        small = " or ".join(f"{old.path} ({old.rows:,} rows, {shown_bytes(old.bytes)})" for old in sources)
+        made = f"filling {small}"
+    return f" It was made by {made}; all in all {cost}, {per_byte}."
 
 
 def shown_end(old: DataFile, position: int, entry: LogEntry) -> str:
@@ -97,11 +106,14 @@ def shown_end(old: DataFile, position: int, entry: LogEntry) -> str:
     if not found:
         return f"replaced by instant {entry.instant} at position {position}"
     into = " or ".join(file.path for file in found)
+    if entry.is_compaction:
+        return f"merged with others by instant {entry.instant} at position {position}: its rows went into {into}"
     return f"filled by instant {entry.instant} at position {position}: its rows went into {into}"
 
 
-def _has_filled(file: DataFile, old: DataFile) -> bool:
-    return file.partition == old.partition and file.rewritten_bytes == old.rewritten_bytes + old.bytes
+def _has_rows_of(file: DataFile, old: DataFile, entry: LogEntry) -> bool:
+    is_cost_of_fill = file.rewritten_bytes == old.rewritten_bytes + old.bytes
+    return file.partition == old.partition and (entry.is_compaction or is_cost_of_fill)
 
 
 NO_WRITER = "Tallymark will not touch it: unless another program needs it, delete it by the store's own means."

@@ -45,6 +45,7 @@ from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.conflict import beyond_compactions
 from tallymark.engine.timeline.entry import CHANGES, PRODUCERS, DataFile, LogEntry, encode_entry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
@@ -404,7 +405,8 @@ class WriteJob:
                 twin = await committed_write(self._handle.log, entry.txn, entry.request)
                 if twin is not None:
                     return twin
-                await self._give_up_fills(entry, error)
+                if not self._follow_compactions(entry):
+                    await self._give_up_fills(entry, error)
             except CommitUnknown as error:
                 _events.warning("instant.unclear", instant=self.instant, reason=error)
                 raise
@@ -433,6 +435,15 @@ class WriteJob:
 
     def _firsts(self, entry: LogEntry) -> tuple[int, ...]:
         return tuple(self._producers[producer][0] for producer, _ in entry.producers)
+
+    def _follow_compactions(self, entry: LogEntry) -> bool:
+        """Replace the files into which those of the base were merged since. Return whether there are any."""
+        followed = beyond_compactions(entry, self._handle.log.history.after(entry.base))
+        if followed is None:
+            return False
+        self._entry = replace(followed, nonce=new_nonce())
+        self._meter.proposed(self._entry)
+        return True
 
     async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
         """Rewrite the lost fills, or raise the conflict if there are none: an append never fails because of a small

@@ -1,6 +1,7 @@
 """Conflicts between writes: an entry to commit is compared with the entries before it. Pure."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tallymark.engine.errors import ConflictError
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -32,6 +33,29 @@ def check_conflicts(
             raise _conflict(mine, theirs, position, shared)
 
 
+def beyond_compactions(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) -> LogEntry | None:
+    """Return the overwrite with the files into which compactions since its base have merged those that it replaces.
+
+    The same rows are replaced. None where there are none, or where their files have rows, too, that the overwrite has
+    not read: it conflicts with these.
+    """
+    if mine.operation != "overwrite":
+        return None
+    removed = {file.path: file for file in mine.removed}
+    for _, theirs in since_base:
+        if theirs.kind != "commit" or not theirs.is_compaction:
+            continue
+        for partition in {file.partition for file in theirs.removed if file.path in removed}:
+            merged = [file for file in theirs.removed if file.partition == partition]
+            if any(file.path not in removed for file in merged):
+                return None
+            for file in merged:
+                del removed[file.path]
+            removed.update((file.path, file) for file in theirs.added if file.partition == partition)
+    found = tuple(removed[path] for path in sorted(removed))
+    return None if removed.keys() == {file.path for file in mine.removed} else replace(mine, removed=found)
+
+
 def _shared(mine: Scope, theirs: LogEntry) -> Scope:
     """Return the part of the scope that the other entry has overwritten, or added to by key; falsy where there is
     none.
@@ -57,9 +81,12 @@ def _conflict(mine: LogEntry, theirs: LogEntry, position: int, shared: Scope) ->
         done = f"which instant {theirs.instant} has overwritten since"
     elif theirs.operation in ("upsert", "delete"):
         done = f"and instant {theirs.instant} has changed rows of that since"
+    elif theirs.is_compaction:
+        done = f"and instant {theirs.instant} has merged files of that since"
     else:
         done = f"and instant {theirs.instant} has added rows to a file of that since"
-    wish = "change rows of" if mine.operation in ("upsert", "delete") else "overwrite"
+    wishes = {"upsert": "change rows of", "delete": "change rows of", "append": "rewrite files of"}
+    wish = wishes.get(mine.operation, "overwrite")
     return ConflictError(
         f"instant {mine.instant} wants to {wish} {part}, {done} "
         f"(position {position}, this write had read position {mine.base}); nothing of this write is left: read the "

@@ -83,7 +83,9 @@ class DataFile:
     plain_bytes: int = 0
     """Size of its rows before they were encoded, as ``sizing.plain_bytes`` measures it; 0 where it was not recorded."""
     rewritten_bytes: int = 0
-    """Total size of the files that were rewritten on the way to this one: for each rewrite, the bytes at that time."""
+    """Bytes that were written again on the way to this file: for each small file that was filled its size at that time,
+    and for each merge of several the size of the file into which they were merged.
+    """
     bounds: tuple[Bounds, ...] = field(default=(), kw_only=True)
     """Of columns whose values are looked up; a column without is unbounded."""
 
@@ -195,8 +197,15 @@ class LogEntry:
 
     @property
     def filled(self) -> tuple[DataFile, ...]:
-        """The small files whose rows an append has rewritten: an append replaces files for no other reason."""
+        """The small files whose rows an append has rewritten: it has filled them, or merged them if it is a
+        compaction. An append replaces files for no other reason.
+        """
         return self.removed if self.operation == "append" else ()
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether the commit has merged small files, and has no new rows."""
+        return bool(self.filled) and self.new_rows == 0
 
     @property
     def new_rows(self) -> int:

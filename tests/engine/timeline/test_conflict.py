@@ -1,11 +1,14 @@
 """Which writes exclude each other."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import ConflictError
-from tallymark.engine.timeline.conflict import check_conflicts
+from tallymark.engine.timeline.conflict import beyond_compactions, check_conflicts
+from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.scope import Scope
 from tests.engine.timeline.entries import ALL, below, clean, commit, data_file, instant, partitions, rollback
 
@@ -37,7 +40,7 @@ def test_two_overwrites_of_one_partition_conflict_and_the_error_names_partition_
 
 
 def test_an_overwrite_of_a_file_that_an_append_has_filled_since_conflicts():
-    filled = commit(2, added=(data_file("month=1", 2),), removed=(OLD,))
+    filled = commit(2, added=(replace(data_file("month=1", 2), rows=2),), removed=(OLD,))
     error = conflict(commit(9, scope=partitions("month=1"), removed=(OLD,)), filled)
     assert f"instant {instant(2)} has added rows to a file of that since" in str(error)
     assert "overwritten since" not in str(error)
@@ -106,3 +109,49 @@ def test_scopes_conflict_just_where_a_partition_is_in_both(one, other):
     if ALL in (one, other) and one and other:
         shares = True  # they share a partition that nobody has made yet
     assert excludes(commit(9, scope=one), commit(2, scope=other)) == shares
+
+
+NEW = data_file("month=1", 5)
+"""A file that holds a row that no write of these tests has read."""
+
+
+def merged(number: int, *old: DataFile) -> LogEntry:
+    """A compaction of these files of month 1."""
+    new = replace(data_file("month=1", number), rows=sum(file.rows for file in old))
+    return commit(number, added=(new,), removed=old)
+
+
+def followed(mine: LogEntry, *theirs: LogEntry) -> list[DataFile] | None:
+    found = beyond_compactions(mine, list(enumerate(theirs, start=8)))
+    return None if found is None else list(found.removed)
+
+
+def test_an_overwrite_follows_the_files_that_it_replaces_through_compactions():
+    mine = commit(9, scope=MONTH, removed=(OLD, NEW))
+    first = merged(2, OLD, NEW)
+    [after] = first.added
+    assert followed(mine, first) == [after]
+    second = merged(3, after)
+    assert followed(mine, commit(6), first, second) == list(second.added)
+    found = beyond_compactions(mine, [(8, first)])
+    assert found is not None
+    assert not excludes(found, first)
+
+
+def test_an_overwrite_does_not_follow_files_that_were_merged_with_rows_which_it_has_not_read():
+    assert followed(commit(9, scope=MONTH, removed=(OLD,)), merged(2, OLD, NEW)) is None
+
+
+def test_only_an_overwrite_follows_and_only_compactions():
+    theirs = merged(2, OLD)
+    assert followed(commit(9, removed=(OLD,)), theirs) is None
+    assert followed(commit(9, scope=MONTH, removed=(NEW,)), theirs) is None
+    assert followed(commit(9, scope=MONTH, removed=(OLD,)), commit(2, scope=MONTH, removed=(OLD,))) is None
+    grown = replace(theirs, added=(replace(theirs.added[0], rows=7),))
+    assert followed(commit(9, scope=MONTH, removed=(OLD,)), grown) is None
+
+
+def test_a_conflict_with_a_compaction_and_of_one_says_so():
+    theirs = merged(2, OLD, NEW)
+    assert "has merged files of that since" in str(conflict(commit(9, scope=MONTH, removed=(OLD,)), theirs))
+    assert "wants to rewrite files of partition 'month=1'" in str(conflict(merged(9, OLD, NEW), theirs))
