@@ -60,8 +60,7 @@ class JobSizing:
         )
         is_first, self._plan, self._planned_at = self._plan is None, found, at.position
         if found.fills or not is_first:
-            self.has_claimed = True
-            await claim(self._handle.backend, self._instant, [file.path for file in found.fills])
+            await self.claim(found.fills)
         _events.info(
             "instant.sized",
             instant=self._instant,
@@ -73,6 +72,11 @@ class JobSizing:
             rewritten_bytes=found.rewritten_bytes,
         )
         return found
+
+    async def claim(self, files: Iterable[DataFile]) -> None:
+        """Publish that this job rewrites these files; it replaces an earlier claim."""
+        self.has_claimed = True
+        await claim(self._handle.backend, self._instant, [file.path for file in files])
 
     def checked(self, winners: Iterable[TaskReport]) -> tuple[Fill, ...]:
         """Return the fills of the reports. Raises InvalidRequest where they do not agree with the plan."""

@@ -194,6 +194,10 @@ class WriteJob:
         """
         return await self._sizing.plan(profile)
 
+    async def claim(self, files: Iterable[DataFile]) -> None:
+        """Publish that this job rewrites these files, so that no plan of another one fills them. Advice, not a lock."""
+        await self._sizing.claim(files)
+
     async def commit(
         self, reports: Iterable[TaskReport], *, producers: Mapping[str, tuple[int, int]] | None = None
     ) -> WriteResult:

@@ -69,3 +69,8 @@ class HandMadeTable:
     def rows(self, *filters: tuple[str, str, str]) -> list[dict[str, object]]:
         rows: list[dict[str, object]] = self.read(*filters).to_pylist()
         return rows
+
+
+def rows_by_hudi(base: Path) -> pa.Table:
+    """What hudi-rs sees of any table."""
+    return pa.Table.from_batches(HudiTableBuilder.from_base_uri(str(base)).build().read(HudiReadOptions()))
