@@ -209,12 +209,24 @@ class StreamSettings:
     worker_count: int = 3
     """Maximum flushes that are started or finished at once: one that ends, one that stores its file, and one that
     gathers. Their commits follow each other in order."""
+    target_file_bytes: int = 120 * 1024 * 1024
+    """Size to which the files of flushes are merged, behind the flushes; that of ``SizingSettings.max_file_bytes``. 0
+    merges none."""
+    quiet_s: float = 3600.0
+    """Time without new rows after which the rest of a partition is merged, though it is smaller. Each byte is merged
+    twice at most: after a shorter time more late rows would find a rest that is not merged again."""
+    final_merge_s: float = 60.0
+    """Time limit for the merges that are still to be done when the stream ends. What they do not reach remains in
+    smaller files. 0 merges nothing then."""
 
     def __post_init__(self) -> None:
         check_not_negative("flush_interval_s", self.flush_interval_s)
         check_at_least(1, "flush_bytes", self.flush_bytes)
         check_at_least(1, "max_bytes", self.max_bytes)
         check_at_least(1, "worker_count", self.worker_count)
+        check_at_least(0, "target_file_bytes", self.target_file_bytes)
+        check_above_zero("quiet_s", self.quiet_s)
+        check_not_negative("final_merge_s", self.final_merge_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
+from dataclasses import replace
 from typing import Unpack
 
 import anyio.lowlevel
@@ -66,6 +67,7 @@ from tallymark.engine.settings import (
     ViewSettings,
 )
 from tallymark.engine.streams.block import StreamBlock
+from tallymark.engine.streams.compactor import StreamCompactor, merged_bytes_max
 from tallymark.engine.streams.stream import Stream
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
@@ -222,18 +224,30 @@ class Table:
         memory = self._remembered()
         properties = await prepare_table(self._handle(memory=memory), spec)
         await memory.log.refresh()
+        settings = settings or StreamSettings()
+        merging = replace(options, sizing=replace(NO_SIZING, max_file_bytes=merged_bytes_max(settings)))
+        compactor = StreamCompactor(
+            lambda: self._write(spec, merging),
+            lambda is_fresh: self._handle(lasts=True, memory=None if is_fresh else self._remembered()),
+            properties,
+            settings,
+        )
         stream = Stream(
             lambda: self._write(spec, options),
             self._backend,
             properties,
             lambda: self._remembered().log.history,
-            settings or StreamSettings(),
+            settings,
+            compactor.added,
         )
         async with background_tasks() as tasks_:
             tasks_.start_soon(stream.run)
+            tasks_.start_soon(compactor.run)
             yield stream
             stream.close()
             await stream.ended.wait()
+            compactor.close()
+            await compactor.ended.wait()
 
     @asynccontextmanager
     async def _write(self, spec: TableSpec, options: JobOptions) -> AsyncIterator[WriteJob]:

@@ -5,7 +5,7 @@ due, writes it as one task of a separate job, commits, and answers all calls. Th
 commit follows in order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from io import BytesIO
@@ -25,6 +25,7 @@ from tallymark.engine.streams.batch import Append, StreamBatch
 from tallymark.engine.tasks.table_rows import rows_in
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
 
@@ -43,13 +44,15 @@ class Stream:
         properties: TableProperties,
         history: Callable[[], History],
         settings: StreamSettings,
+        committed: Callable[[Sequence[DataFile]], None],
     ) -> None:
-        """``history`` is that of the log as it was read last."""
+        """``history`` is that of the log as it was read last. ``committed`` is called with the files of each flush."""
         self._open_job = open_job
         self._backend = backend
         self._properties = properties
         self._history = history
         self._settings = settings
+        self._committed = committed
         self._batch = StreamBatch()
         """The one that gathers."""
         self._previous: StreamBatch | None = None
@@ -241,6 +244,7 @@ class Stream:
             if overtaking := next((append.error for append in written if append.error is not None), None):
                 raise overtaking
         result = await job.commit([report], producers=batch.producers)
+        self._committed(report.files)
         return result.position
 
     def _refuse(self, batch: StreamBatch, ticket: WriteTicket) -> bool:

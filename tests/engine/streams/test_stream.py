@@ -148,7 +148,7 @@ async def test_half_a_number_is_refused(unstaged, named, says):
 
 async def test_memory_is_bounded_and_a_call_that_can_never_fit_is_refused(store):
     size = rows(1).nbytes
-    small = StreamSettings(flush_interval_s=0, max_bytes=3 * size, worker_count=2)
+    small = StreamSettings(flush_interval_s=0, max_bytes=3 * size, worker_count=2, target_file_bytes=0)
     async with opened(store.backend).stream(schema=SCHEMA, settings=small) as stream:
         most = 0
 
