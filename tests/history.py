@@ -164,6 +164,20 @@ class Finished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Appended(Event):
+    """A producer's append to a stream has returned."""
+
+    stream: str
+    producer: int
+    sequence: int
+    position: int
+    """At which its rows are, as it returned."""
+
+    def __str__(self) -> str:
+        return f"append {self.sequence} of producer {self.producer} of {self.stream} is at position {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Event):
     """A reader saw the table as of a position that it was given."""
 

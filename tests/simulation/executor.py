@@ -38,7 +38,7 @@ ROWS = 2
 ASTRAY = 99
 """The place of the row that only one attempt reads."""
 
-_OTHERS = {"founder": 90, "rescuer": 91}
+_OTHERS = {"founder": 90, "rescuer": 91, "stream0": 92}
 
 Row = tuple[int, str]
 """Its flight, and the partition of its file."""

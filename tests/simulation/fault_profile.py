@@ -77,12 +77,18 @@ def fate_in_outage(faults: FaultProfile, chance: random.Random) -> Fate:
     return _mishap(name, faults, chance, half_s, half_s + chance.choice((0.5, 5.0)))
 
 
-def fate_of_entry(name: str, faults: FaultProfile) -> Fate:
+HANGING_S = 150.0
+"""Longer than ``CommitSettings.decision_timeout_s``."""
+
+
+def fate_of_entry(name: str, faults: FaultProfile, chance: random.Random) -> Fate:
     """Return the planned fate of the put of an entry: ``slow``, or that of a request which is not answered."""
     slow_s, half_s = 20 * faults.put_s, faults.put_s / 2
     if name == "slow":
         return Fate(lands_after_s=slow_s, answered_after_s=half_s, is_answered=True, name="tail before")
-    lands_s = {"lost request": None, "lost answer": half_s, "late landing": 2 * slow_s}[name]
+    if name == "hanging":
+        return Fate(lands_after_s=half_s, answered_after_s=HANGING_S, is_answered=False, name="lost answer")
+    lands_s = {"lost request": None, "lost answer": half_s, "late landing": slow_s * (1 + chance.random())}[name]
     return Fate(lands_after_s=lands_s, answered_after_s=slow_s, is_answered=False, name=name)
 
 

@@ -32,6 +32,8 @@ from tests.simulation.reader_judge import (
     never_serves_a_deleted_file,
     readers_under_leases_find_their_files,
 )
+from tests.simulation.together.driver import NAME
+from tests.simulation.together.stream_judge import Append, appends_of, check_appends
 from tests.simulation.world import LEASE, Outcome
 from tests.table_invariants import (
     LOG,
@@ -80,6 +82,8 @@ def judge(outcome: Outcome) -> None:
         rest = _without_late_files(outcome, last.without_remains(storage))
         _with_history(outcome, lambda check=check, rest=rest: check(rest))
     _with_history(outcome, lambda: rows_are_those_of_committed_writers(outcome))
+    if outcome.plan.streams:
+        _with_history(outcome, lambda: acknowledged_appends_are_committed(outcome))
     _with_history(outcome, lambda: commits_replace_what_was_requested(outcome))
     if len(outcome.lives) == 1:
         _with_history(outcome, lambda: no_append_of_other_keys_makes_a_conflict(outcome))
@@ -226,43 +230,58 @@ def _with_history(outcome: Outcome, check) -> None:
 def rows_are_those_of_committed_writers(outcome: Outcome) -> None:
     """Each commit adds the rows of its writer, of one attempt a task, once; the rows that it removes it holds once
     more, or they are what its overwrite replaces: all that its base held there."""
-    files = _rows_of_files(outcome)
-    counts = {entry["nonce"] for entry in decisions(outcome.swept).values() if entry["kind"] == "commit"}
-    states: list[Counter[Row]] = [Counter()]
-    state = states[0]
-    for position, whole in enumerate(log_entries(outcome.swept), start=1):
-        for entry in (member for member in members(whole) if member["nonce"] in counts):
-            state = _after(outcome, files, position, entry, states, state)
-        states.append(state)
+    state = _replayed(outcome).state
     doubled = [row for row, count in state.items() if count > 1]
     assert not doubled, f"rows stand in the table twice: {doubled}"
 
 
-def _after(
-    outcome: Outcome,
-    files: Mapping[str, Counter[Row]],
-    position: int,
-    entry: Mapping[str, Any],
-    states: list[Counter[Row]],
-    state: Counter[Row],
-) -> Counter[Row]:
-    """Return the rows after a commit, which has ``states`` before its position, and ``state`` right before it."""
-    writer = _writers(outcome)[entry["instant"]]
-    added, removed = _rows(files, entry["added"]), _rows(files, entry["removed"])
-    assert removed <= state, f"entry {position} of {writer} lets go rows twice"
-    after = state - removed + added
-    if entry["operation"] in ("upsert", "delete"):
-        _is_applied(outcome, writer, entry, state, after)
-        return after
-    is_mine = partial(_is_of, writer)
-    mine = Counter({row: count for row, count in added.items() if is_mine(row)})
-    _one_attempt_a_task(mine, writer, outcome)
-    rewritten, replaced = added - mine, _replaced(entry, states)
-    assert rewritten + replaced == removed, (
-        f"entry {position} of {writer} lets go {sorted(removed.items())}, of which it holds "
-        f"{sorted(rewritten.items())} and replaces {sorted(replaced.items())}"
-    )
-    return after
+def acknowledged_appends_are_committed(outcome: Outcome) -> None:
+    """Each append that has returned was in the log by then; each is there once, in the order of its producer."""
+    check_appends(outcome, _replayed(outcome).appends)
+
+
+def _replayed(outcome: Outcome) -> "_RowReplay":
+    replay = _RowReplay(outcome)
+    counts = {entry["nonce"] for entry in decisions(outcome.swept).values() if entry["kind"] == "commit"}
+    for position, entry in enumerate(log_entries(outcome.swept), start=1):
+        for member in (member for member in members(entry) if member["nonce"] in counts):
+            replay.apply(position, member)
+        replay.states.append(replay.state)
+    return replay
+
+
+class _RowReplay:
+    """The rows of the table after one commit after the other, each of which is checked."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.state: Counter[Row] = Counter()
+        self.states = [self.state]
+        """At each position so far."""
+        self.appends: list[tuple[int, Append]] = []
+        """Those of streams, each with its position."""
+        self._outcome = outcome
+        self._files = _rows_of_files(outcome)
+        self._writer_of = _writers(outcome)
+
+    def apply(self, position: int, entry: Mapping[str, Any]) -> None:
+        outcome, before, writer = self._outcome, self.state, self._writer_of[entry["instant"]]
+        added, removed = _rows(self._files, entry["added"]), _rows(self._files, entry["removed"])
+        assert removed <= before, f"entry {position} of {writer} lets go rows twice"
+        self.state = before - removed + added
+        if writer == NAME:
+            self.appends += [(position, append) for append in appends_of(outcome, entry, added)]
+            return
+        if entry["operation"] in ("upsert", "delete"):
+            _is_applied(outcome, writer, entry, before, self.state)
+            return
+        is_mine = partial(_is_of, writer)
+        mine = Counter({row: count for row, count in added.items() if is_mine(row)})
+        _one_attempt_a_task(mine, writer, outcome)
+        rewritten, replaced = added - mine, _replaced(entry, self.states)
+        assert rewritten + replaced == removed, (
+            f"entry {position} of {writer} lets go {sorted(removed.items())}, of which it holds "
+            f"{sorted(rewritten.items())} and replaces {sorted(replaced.items())}"
+        )
 
 
 def _is_applied(

@@ -12,7 +12,7 @@ from tests.simulation.markers.marker_world import MarkerOutcome, run_markers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
 from tests.simulation.shared.draw import with_services
-from tests.simulation.together.draw import with_groups
+from tests.simulation.together.draw import with_groups, with_streams
 from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_viewers
 from tests.simulation.world import Outcome
 from tests.simulation.world import run as run_tables
@@ -37,7 +37,8 @@ def draw(seed: int) -> AnyPlan:
     plan = with_halts(random.Random(f"{seed}/halts"), plan)
     plan = with_keys(random.Random(f"{seed}/keys"), plan)
     plan = with_services(random.Random(f"{seed}/services"), plan)
-    return with_groups(random.Random(f"{seed}/groups"), plan)
+    plan = with_groups(random.Random(f"{seed}/groups"), plan)
+    return with_streams(random.Random(f"{seed}/streams"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:
@@ -59,4 +60,10 @@ def shown(plan: AnyPlan) -> list[str]:
         settings = plan.servers[0].settings
         servers = [str(server).replace(f"settings={settings}, ", "") for server in plan.servers]
         return [f"settings of all servers: {settings}", *servers, *map(str, plan.clients), *map(str, plan.visitors)]
-    return [*map(str, plan.writers), *map(str, plan.visitors), *map(str, plan.viewers), *map(str, plan.services)]
+    return [
+        *map(str, plan.writers),
+        *map(str, plan.visitors),
+        *map(str, plan.viewers),
+        *map(str, plan.services),
+        *map(str, plan.streams),
+    ]

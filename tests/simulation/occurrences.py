@@ -7,7 +7,7 @@ becomes of each, by the same names.
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tests.simulation.counts import changes, fills, lives, readers, requests, rivals, writers
+from tests.simulation.counts import changes, fills, groups, lives, readers, requests, rivals, writers
 from tests.simulation.history_index import HistoryIndex
 from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
@@ -125,6 +125,19 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a write is run again after it was committed, and does nothing": rivals.run_again_for_nothing,
     "a write is run again after it was not, and commits": rivals.run_again_for_good,
     "two runs of one write meet at the commit, and one counts": rivals.twins_met,
+    # commits that are decided together
+    "commits of one process share an entry of the log": groups.shared_entries,
+    "the put of an entry that decides several commits is unclear": groups.unclear,
+    "of jobs of one process one is rolled back by another process, and the others commit together": groups.one_ended,
+    # streams
+    "a driver of a stream dies": groups.stream_happened("is killed"),
+    "a driver of a stream pauses": groups.stream_happened("is stopped"),
+    "an append to a stream is repeated": requests.counted("append repeated"),
+    "an append is repeated that was committed, and nothing is written": requests.counted(
+        "repeated append was committed"
+    ),
+    "an append finds at its commit that its first entry has landed": requests.counted("append met its first entry"),
+    "an append fails with an earlier one of its producer": requests.counted("append failed with an earlier one"),
     # fills
     "an append fills a small file": fills.fill,
     "an append leaves a small file to another that is filling it": requests.counted("small files left to others"),

@@ -48,8 +48,8 @@ STEPS_AFTER_MAX = 20
 """Steps from a landmark to the mishap of the process: each stage of a commit takes a few."""
 
 
-EntryFate = Literal["slow", "lost request", "lost answer", "late landing"]
-"""Of the put of an entry of the log."""
+EntryFate = Literal["slow", "lost request", "lost answer", "late landing", "hanging"]
+"""Of the put of an entry of the log. One that hangs lands, and its answer takes longer than a commit waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +156,8 @@ class VisitorPlan:
     what: Literal["read", "clean", "roll back the dead", "roll back one", "read under a lease", "clean at once"]
     at_s: tuple[float, ...]
     mishap: Mishap | None = None
+    is_at_entry: bool = False
+    """It starts when the first writer puts its first entry, or has ended."""
     back: int | None = None
     """Under a lease: so many positions behind the head; None: at the head, whatever that is."""
     hold_s: float = 0.0
@@ -225,6 +227,35 @@ class ServicePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerPlan:
+    months: tuple[int, ...]
+    """The partition of each append, whose number is its place here."""
+    pause_s: float
+    """Between two appends."""
+    window: int = 1
+    """Appends that wait at once."""
+    is_numbered: bool = True
+    """It gives its name and the number, and repeats what was not acknowledged. Otherwise it repeats nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPlan:
+    host: str
+    start_s: float
+    producers: tuple[ProducerPlan, ...]
+    interval_s: float = 0.0
+    worker_count: int = 3
+    entry_fates: tuple[EntryFate, ...] = ()
+    """What becomes of the first entries that its first driver puts."""
+    mishaps: tuple[Mishap, ...] = ()
+    """Of its drivers, one after the other. After them it has one that nothing happens to."""
+    pause_s: float = 0.0
+    """From the end of a driver until the next one continues."""
+    patience_s: float = 60.0
+    """So long a driver may take before the next one continues, as if it were dead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     seed: int
     has_staging: bool
@@ -253,6 +284,7 @@ class Plan:
     """The table has a record key, which occurs once there; None: it has none."""
     services: tuple[ServicePlan, ...] = ()
     """Services outside of the drivers."""
+    streams: tuple[StreamPlan, ...] = ()
 
 
 def draw(seed: int) -> Plan:

@@ -15,6 +15,7 @@ from tallymark.engine.jobs import changes, file_plan, lost_fills, open_job
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.rpc import commit_broker, server
+from tallymark.engine.streams import stream
 from tallymark.engine.tasks import marker_prefetch, publisher, small_file_merge
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -26,6 +27,7 @@ from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.shared.broker import CommitClient, result_of
 from tests.simulation.shared.service import simulated_address
+from tests.simulation.together.stream_task import Threads, write_stream_task
 
 T = TypeVar("T")
 
@@ -67,6 +69,8 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             *((module, "wait", wait) for module in (marker_prefetch, publisher, small_file_merge)),
             (lost_fills, "_in_thread", _in_thread),
             (lost_fills, "create_direct", partial(_create_direct, scene)),
+            (stream, "to_thread", Threads),
+            (stream, "write_task", partial(write_stream_task, scene)),
             (file_plan, "claimed_by_others", partial(_claimed_by_others, scene)),
             *((module, "TaskLoop", BlockingLoop) for module in (keys, locate)),
             *((module, "check_may_block", lambda _: None) for module in (keys, locate)),

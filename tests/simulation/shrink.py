@@ -7,7 +7,17 @@ from typing import Any, TypeVar
 from tallymark.engine.settings import MarkerSettings
 from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.markers.marker_plan import ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan, ServerPlan
-from tests.simulation.plan import Mishap, Plan, ServicePlan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
+from tests.simulation.plan import (
+    Mishap,
+    Plan,
+    ProducerPlan,
+    ServicePlan,
+    StreamPlan,
+    TaskPlan,
+    ViewerPlan,
+    VisitorPlan,
+    WriterPlan,
+)
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -25,9 +35,11 @@ KEPT = (FaultProfile, "put_s"), (Mishap, "after"), (RequestPlan, "server")
 """Fields whose default is not simpler."""
 
 PARTS: dict[type[Any], dict[str, int]] = {
-    Plan: {"writers": 0, "visitors": 0, "viewers": 0, "services": 1},
+    Plan: {"writers": 0, "visitors": 0, "viewers": 0, "services": 1, "streams": 0},
     ServicePlan: {"lives": 0},
-    WriterPlan: {"tasks": 0},
+    StreamPlan: {"producers": 1, "mishaps": 0, "entry_fates": 0},
+    ProducerPlan: {"months": 1},
+    WriterPlan: {"tasks": 0, "entry_fates": 0},
     TaskPlan: {"months": 1, "attempts": 1},
     VisitorPlan: {"at_s": 1},
     ViewerPlan: {"queries": 1},

@@ -327,7 +327,7 @@ class Port:
             late_s, self.process.reserves_late_s = self.process.reserves_late_s, 0.0
             return Fate(lands_after_s=late_s, answered_after_s=0.0, is_answered=True, name="late landing")
         if self.process.entry_fates and verb == "put" and f"{LOG_FOLDER}/" in path:
-            return fate_of_entry(self.process.entry_fates.pop(0), faults)
+            return fate_of_entry(self.process.entry_fates.pop(0), faults, self._chance)
         if now >= self.process.beats_lost_at and verb == "put" and "/beat/" in path:
             return Fate(lands_after_s=None, answered_after_s=5.0, is_answered=False, name="heartbeat lost")
         if faults.outage is None:

@@ -46,6 +46,7 @@ from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
 from tests.simulation.shared.service import settings_of, start_services
 from tests.simulation.storage import Port
+from tests.simulation.together.driver import StreamRun
 from tests.simulation.viewer import follow
 from tests.table_invariants import LOG, log_head
 
@@ -123,6 +124,8 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
         scene.nursery.start_soon(damage_markers, scene, scene.plan.damage)
     if scene.plan.replacement is not None:
         await replace_table(scene, scene.plan.replacement)
+    for stream in scene.plan.streams:
+        await StreamRun(scene, stream).play(partial(_table, scene), processes)
     for process in processes:
         await process.has_ended.wait()
     drop_beyond_a_gap(scene)
@@ -334,11 +337,25 @@ def _viewer(scene: Scene, number: int, plan: ViewerPlan) -> Process:
 
 def _visitor(scene: Scene, number: int, plan: VisitorPlan) -> Process:
     process = scene.process(f"visitor{number}", plan.host, plan.mishap)
-    scene.start(process, _visit, scene, process, plan)
+    first = scene.processes.get("writer0")
+    called = trio.Event()
+    if plan.is_at_entry and first is not None:
+        first.after_request("put", "/log/", partial(scene.kernel.soon, called.set), steps=0)
+        scene.nursery.start_soon(_call, first, called)
+    else:
+        called.set()
+    scene.start(process, _visit, scene, process, plan, called)
     return process
 
 
-async def _visit(scene: Scene, process: Process, plan: VisitorPlan) -> None:
+async def _call(process: Process, called: trio.Event) -> None:
+    await process.has_ended.wait()
+    called.set()
+
+
+async def _visit(scene: Scene, process: Process, plan: VisitorPlan, called: trio.Event) -> None:
+    if not called.is_set():
+        await called.wait()
     for moment in plan.at_s:
         await trio.sleep_until(moment)
         scene.note(process, f"does its round: {plan.what}")
