@@ -24,6 +24,10 @@ SOON_FOUND = (
     "a lost fill drops its rows",
     "an answer is of the view's head",
     "a process that starts at a checkpoint treats it as the end of the log",
+    "a commit whose put was unclear joins another group though it is in the log",
+    "all commits that wait get the verdict of the first one",
+    "a stream acknowledges appends before their entry is won",
+    "the last number of a producer is not compared at the commit",
 )
 
 

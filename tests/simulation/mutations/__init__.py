@@ -15,6 +15,7 @@ from tests.simulation.mutations import (
     rolling_back,
     segments,
     shared,
+    together,
     writing,
 )
 
@@ -36,6 +37,7 @@ GROUPS = (
     lives.DAMAGE,
     changing.CHANGES,
     shared.SHARED,
+    together.TOGETHER,
 )
 """All mutations, by the part of the protocol that they break."""
 

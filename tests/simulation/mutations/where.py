@@ -44,6 +44,7 @@ has_checkpoints = _is_so(lambda plan: plan.checkpoint_entries < 64)
 has_viewer = _is_so(lambda plan: bool(plan.viewers))
 keeps_replaced = _is_so(lambda plan: plan.retain_hours is not None)
 is_replaced = _is_so(lambda plan: plan.replacement is not None)
+has_stream = _is_so(lambda plan: bool(plan.streams))
 has_foreign_names = _is_so(lambda plan: plan.damage is not None and plan.damage.what == "foreign names")
 has_damage = _is_so(lambda plan: plan.damage is not None and plan.damage.what != "foreign names")
 
@@ -59,6 +60,7 @@ has_changes = _has_writer(lambda writer: writer.is_keyed)
 has_drift = _has_writer(lambda writer: writer.drifts)
 loses_heartbeats = _has_writer(lambda writer: writer.beats_lost_after_s)
 halts_at_its_flag = _has_writer(lambda writer: writer.mishap and writer.mishap.after == ("get", "/DIRECT"))
+has_jobs_beside = _has_writer(lambda writer: writer.driver)
 has_halted_service = _has_writer(lambda writer: writer.kind == "batched" and _is_halted(writer))
 """A writer that serves markers pauses for longer than its lease."""
 pauses_while_rewriting = _has_writer(
