@@ -54,9 +54,12 @@ def log_hash(table: str, entries: Iterable[Mapping[str, Any]]) -> bytes:
     """Return the hash that the entry after these carries."""
     digest = sha256(table.encode()).digest()
     for position, entry in enumerate(entries, start=1):
-        link = msgpack.packb([position, entry["instant"], entry["kind"], entry["nonce"]])
-        digest = sha256(digest + link).digest()
+        digest = _hash_after(digest, position, entry)
     return digest
+
+
+def _hash_after(digest: bytes, position: int, entry: Mapping[str, Any]) -> bytes:
+    return sha256(digest + msgpack.packb([position, entry["instant"], entry["kind"], entry["nonce"]])).digest()
 
 
 def is_linked(entry: Mapping[str, Any], table: str, before: Sequence[Mapping[str, Any]]) -> bool:
@@ -92,10 +95,12 @@ def positioned(storage: Storage) -> Iterator[tuple[int, dict[str, Any]]]:
     """The decisions of the entries that continue the table's log, with their positions; those of another log's writers
     are left out.
     """
-    table, entries = table_id(storage), log_entries(storage)
-    for place, entry in enumerate(entries):
-        if is_linked(entry, table, entries[:place]):
-            yield from ((place + 1, member) for member in members(entry))
+    table = table_id(storage)
+    digest = log_hash(table, ())
+    for position, entry in enumerate(log_entries(storage), start=1):
+        if entry.get("table", "") == table and (not table or entry["previous"] == digest):
+            yield from ((position, member) for member in members(entry))
+        digest = _hash_after(digest, position, entry)
 
 
 def decisions(storage: Storage) -> dict[str, dict[str, Any]]:

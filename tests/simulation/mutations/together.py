@@ -1,8 +1,10 @@
 """Each commit that waits has its own verdict; an append to a stream is acknowledged when its entry is won, once."""
 
+from dataclasses import replace
+
 from tallymark.backends.concurrently import concurrently
 from tallymark.engine.instants import project
-from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.jobs import commit_check
 from tallymark.engine.streams.stream import Stream
 from tallymark.engine.timeline import group
 from tallymark.engine.timeline.history import History
@@ -16,7 +18,7 @@ TOGETHER = Group("Commits that wait, and streams")
 _may_join = group._may_join
 _take = CommitLog._take
 _commit = Stream._commit
-_check = WriteJob._check
+_check_commit = commit_check.check_commit
 _apply_commit = History._apply_commit
 
 
@@ -82,16 +84,12 @@ async def _acknowledged_first(stream, job, batch, previous):
     return await _commit(stream, job, batch, previous)
 
 
-@TOGETHER.member(WriteJob, "_check", where.has_stream)
-def _producers_unchecked(job, entry, history):
+@TOGETHER.function(commit_check.check_commit, where.has_stream)
+def _producers_unchecked(entry, firsts, history, *, read=()):
     """The last number of a producer is not compared at the commit. So an append is written twice whose first entry
     lands after its repeat has started.
     """
-    producers, job._producers = job._producers, {}
-    try:
-        _check(job, entry, history)
-    finally:
-        job._producers = producers
+    _check_commit(replace(entry, producers=()), (), history, read=read)
 
 
 @TOGETHER.member(History, "_apply_commit", where.has_stream)

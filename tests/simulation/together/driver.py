@@ -64,7 +64,11 @@ class StreamRun:
 
     async def _stream(self, process: Process, table: Table) -> None:
         plan, retain_hours = self._scene.plan, self._scene.plan.retain_hours
-        settings = StreamSettings(flush_interval_s=self._plan.interval_s, worker_count=self._plan.worker_count)
+        settings = StreamSettings(
+            flush_interval_s=self._plan.interval_s,
+            worker_count=self._plan.worker_count,
+            target_file_bytes=0,  # what is stored here are no Parquet files, and cannot be merged
+        )
         async with table.stream(
             schema=schema_of(plan),
             partition_by=partition_by(plan),
