@@ -1,6 +1,6 @@
 """Part ``broker``: ``tallymark serve`` decides commits of writers in other processes, whose tasks have ended before."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ import psutil
 
 from tallymark.backends import Backend, StorageOptions, open_backend
 from tallymark.backends.errors import TallymarkError
-from tallymark.bench.commits.measure import Ground, rate
+from tallymark.bench.commits.measure import Ground, by_verb, rate, requests, verbs
 from tallymark.bench.commits.sides import FLOOR_BYTES, ROWS, append, batches
 from tallymark.bench.load import Load, Seen, Target, run_load
 from tallymark.bench.markers.targets import name_of
@@ -122,6 +122,7 @@ class BrokerRow:
     per_entry: float = column("commits/entry", "{:,.1f}".format)
     service_cpu_s: float = column("service CPU/commit", seconds)
     caller_cpu_s: float = column("callers' CPU/commit", seconds)
+    by_verb: Mapping[str, float] = column("requests/commit", verbs)
 
     @classmethod
     def of(cls, load: Load, runs: list[Seen]) -> "BrokerRow":
@@ -139,6 +140,7 @@ class BrokerRow:
             per_entry=found.answered / extra["entries"],
             service_cpu_s=extra["service_cpu_s"] / found.answered,
             caller_cpu_s=found.caller_cpu_s / found.answered,
+            by_verb={verb: number / found.answered for verb, number in by_verb(found).items()},
         )
 
 
@@ -171,7 +173,9 @@ def _measured(ground: Ground, load: Load) -> Seen:
         process = psutil.Process(served.pid)
         target = {**place.fields(), "table": url, "service": served.url, "open": name_of(BrokerCaller)}
         before = process.cpu_times()
+        requests(place)
         found = run_load(target, load, ground.scratch)
+        counted = requests(place)
         after = process.cpu_times()
     history = anyio.run(_history, open_backend(url, options=place.options), backend="trio")
     if history.decided_count != found.extra["commits"] + 1:
@@ -179,7 +183,7 @@ def _measured(ground: Ground, load: Load) -> Seen:
             f"{url}: {found.extra['commits']:,.0f} commits, and the log has {history.decided_count - 1:,}"
         )
     cpu_s = after.user + after.system - before.user - before.system
-    extra = {**found.extra, "service_cpu_s": cpu_s, "entries": history.head - 1, "seconds": load.seconds}
+    extra = {**found.extra, **counted, "service_cpu_s": cpu_s, "entries": history.head - 1, "seconds": load.seconds}
     return replace(found, extra=extra)
 
 

@@ -2,10 +2,10 @@
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from operator import add
+from operator import add, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from tallymark.bench.loopback import seen
 from tallymark.bench.markers.targets import name_of
 from tallymark.bench.results import column, seconds
 from tallymark.bench.stores import MarkerStore
+
+REQUESTS = "requests_"
+"""Begins the name of what the stand-in counts by verb."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +73,30 @@ def measure(ground: Ground, writer: type[Writer], load: Load, callers: type[Any]
     first = writer(fields, 0)
     with first.opened:
         target = {**fields, "open": name_of(callers or writer)}
-        found = run_load(target, load, ground.scratch, counting=partial(_requests, ground.place))
-        extra = {**found.extra, "requests": _requests(ground.place), "seconds": load.seconds, "rows": first.rows()}
+        found = run_load(target, load, ground.scratch, counting=partial(requests, ground.place))
+        extra = {**found.extra, **requests(ground.place), "seconds": load.seconds, "rows": first.rows()}
     extra["committed"] = ROWS * (1 + extra["commits"])
     if extra["rows"] != extra["committed"]:
         raise WrongRows(f"{writer.__name__}: {fields['table']} has {extra['rows']:,} rows of {extra['committed']:,}")
     return replace(found, extra=extra)
 
 
-def _requests(place: MarkerStore, _began: float = 0.0) -> int:
-    """Return the requests since the last call; 0 for a folder."""
+def requests(place: MarkerStore, _began: float = 0.0) -> dict[str, int]:
+    """Return the requests by verb since the last call, as ``requests_put``; none for a folder."""
     if place.options.endpoint is None:
-        return 0
-    return sum(number for kind, number in seen(place.options.endpoint).items() if kind.startswith("requests_"))
+        return {}
+    return {kind: number for kind, number in seen(place.options.endpoint).items() if kind.startswith(REQUESTS)}
+
+
+def by_verb(found: Seen) -> dict[str, float]:
+    """Return the requests of the load by verb."""
+    return {name.removeprefix(REQUESTS): number for name, number in found.extra.items() if name.startswith(REQUESTS)}
+
+
+def verbs(counts: Mapping[str, float]) -> str:
+    """Return the requests of one commit as text, those of most requests first: ``6.0 put, 3.0 get``."""
+    ordered = sorted(counts.items(), key=itemgetter(1), reverse=True)
+    return ", ".join(f"{number:,.1f} {verb}" for verb, number in ordered)
 
 
 def rate(found: Seen) -> float:
@@ -105,12 +119,14 @@ class CommitRow:
     rows: int = column("rows read")
     cpu_s: float = column("CPU/commit", seconds)
     requests: float | None = column("requests/commit", "{:,.1f}".format)
+    by_verb: Mapping[str, float] = column("by verb", verbs)
 
     @classmethod
     def of(cls, title: str, writers: int, runs: Sequence[Seen]) -> "CommitRow":
         """Join the loads of one side."""
         found = reduce(add, runs)
         latency, extra = found.latency, found.extra
+        requests = {verb: number / found.answered for verb, number in by_verb(found).items()}
         return cls(
             title=title,
             writers=writers,
@@ -124,5 +140,6 @@ class CommitRow:
             committed_rows=int(extra["committed"]),
             rows=int(extra["rows"]),
             cpu_s=found.caller_cpu_s / found.answered,
-            requests=extra["requests"] / found.answered or None,
+            requests=sum(requests.values()) or None,
+            by_verb=requests,
         )

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
-from tallymark.bench.commits.measure import CommitRow, Effort, Ground, WrongRows, measure
+from tallymark.bench.commits.measure import CommitRow, Effort, Ground, WrongRows, measure, verbs
 from tallymark.bench.commits.sides import ROWS, FloorWriter, Writer
 from tallymark.bench.commits.writers import beside
 from tallymark.bench.load import Seen
@@ -44,6 +44,8 @@ def test_each_format_commits_to_the_stand_in_and_every_row_is_read(tmp_path):
     assert [row["title"] for row in ratios] == ["deltalake", "pyiceberg"]
     assert all(row["rows"] == row["committed_rows"] > 2 * ROWS for row in rows)
     assert all(row["requests"] > 5 for row in rows)
+    assert [row["requests"] for row in rows] == pytest.approx([sum(row["by_verb"].values()) for row in rows])
+    assert all(row["by_verb"]["put"] >= 2 for row in rows)
 
 
 def test_a_broker_decides_what_writers_of_other_processes_send(tmp_path):
@@ -51,6 +53,7 @@ def test_a_broker_decides_what_writers_of_other_processes_send(tmp_path):
     assert [(row["writers"], row["offered"]) for row in rows] == [(8, None), (32, 50.0)]
     assert all(row["commits"] > 8 and row["per_entry"] >= 1 for row in rows)
     assert all(0 < row["service_cpu_s"] < 1 for row in rows)
+    assert all(0 < row["by_verb"]["put"] <= 2 for row in rows)
 
 
 @pytest.mark.release  # a minute, most of which processes take to start
@@ -101,7 +104,15 @@ def test_a_refused_commit_is_counted_and_its_rows_are_written_again():
 
 
 def seen(latency_s, within):
-    extra = {"seconds": 10.0, "commits": 3, "committed": 400, "rows": 400, "refused": 1, "requests": 12}
+    extra = {
+        "seconds": 10.0,
+        "commits": 3,
+        "committed": 400,
+        "rows": 400,
+        "refused": 1,
+        "requests_put": 9,
+        "requests_get": 3,
+    }
     return Seen(latency_s=latency_s, counted_s=11.0, answered=3, within=within, caller_cpu_s=0.3, extra=extra)
 
 
@@ -110,6 +121,7 @@ def test_rounds_become_a_row_and_ratios_above_one_are_in_our_favour():
     row = CommitRow.of("Tallymark", 4, [ours, ours])
     assert (row.commits_per_s, row.p50_s, row.longest_wait) == (0.3, 0.1, 4.0)
     assert (row.refused, row.rows, row.requests) == (2, 800, 4.0)
+    assert verbs(row.by_verb) == "3.0 put, 1.0 get"
     assert row.cpu_s == pytest.approx(0.1)
     [found] = beside({"Tallymark": [ours], "deltalake": [theirs]}, 4)
     assert (found.rate.value, found.p50.value, found.p99.value) == (2.0, 2.0, 2.0)
