@@ -31,6 +31,8 @@ class MarkerStore:
     options: StorageOptions = field(default_factory=StorageOptions)
     folder: Path | None = None
     """Of a store on this machine."""
+    latency_s: float = 0.0
+    """Per request of the S3 stand-in; 0 for other stores."""
 
     def fields(self) -> dict[str, Any]:
         return {"table": self.url, "options": asdict(self.options)}
@@ -58,7 +60,7 @@ def far(latency_s: float, puts_per_s: float) -> Iterator[MarkerStore]:
     where = f"S3 stand-in, {latency_s * 1000:g} ms a request{limit}"
     with server(latency_s, puts_per_s=puts_per_s, kept_bytes_max=KEPT_BYTES_MAX) as endpoint:
         options = StorageOptions(endpoint=endpoint, region="us-east-1", credentials=provider, request_count_max=AT_ONCE)
-        yield MarkerStore(f"s3://{BUCKET}/table", where, options)
+        yield MarkerStore(f"s3://{BUCKET}/table", where, options, latency_s=latency_s)
 
 
 @contextmanager

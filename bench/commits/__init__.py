@@ -5,6 +5,7 @@
     sides        one writer of each format, as the load generator drives it
     measure      one load on one new table, and the row that it becomes
 
+    one_append   part: a single writer, in times of what storage takes
     writers      part: independent writers, each with its own table object
     one_table    part: many callers of one ``Table`` of one process
 

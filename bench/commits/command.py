@@ -8,7 +8,7 @@ import click
 
 from tallymark.bench.command import folder_option, json_option, run_question, show_progress, svg_option
 
-PARTS = ("writers", "one-table", "broker")
+PARTS = ("one-append", "writers", "one-table", "broker")
 SIDES = ("ours", "delta", "delta-synced", "iceberg", "floor")
 PLACES = ("local", "s3")
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tallymark.bench.commits import broker, one_table, writers
+from tallymark.bench.commits import broker, one_append, one_table, writers
 from tallymark.bench.commits.measure import Effort, Ground
 from tallymark.bench.commits.sides import ROWS, SIDES
 from tallymark.bench.folder import new_folder
@@ -13,6 +13,7 @@ from tallymark.bench.results import Table
 from tallymark.bench.stores import MarkerStore, far, near
 
 MEASURED: dict[str, Callable[[Ground], Iterator[Table]]] = {
+    "one-append": one_append.tables,
     "writers": writers.tables,
     "one-table": one_table.tables,
     "broker": broker.tables,

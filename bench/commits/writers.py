@@ -33,17 +33,22 @@ class BesideRow:
 def tables(ground: Ground) -> Iterator[Table]:
     rows: list[CommitRow] = []
     ratios: list[BesideRow] = []
-    sides = [side for side in ground.sides if ground.place.folder is not None or not side.is_local]
-    absent = {side.title: "pip install 'tallymark[bench]'" for side in sides if not is_installed(side)}
+    sides, absent = present(ground)
     for writers in ground.effort.writers:
-        runs = _rounds(ground, sides, writers, absent)
+        runs = rounds(ground, sides, writers, absent)
         rows += [CommitRow.of(title, writers, taken) for title, taken in runs.items()]
         ratios += beside(runs, writers)
     yield Table(title=f"independent writers, {ground.place.where}", rows=rows, charts=CHARTS, absent=absent)
     yield Table(title=f"Tallymark beside the others, {ground.place.where}", rows=ratios)
 
 
-def _rounds(ground: Ground, sides: Sequence[type[Writer]], writers: int, absent: dict[str, str]) -> Runs:
+def present(ground: Ground) -> tuple[Sequence[type[Writer]], dict[str, str]]:
+    """Return the sides that can write at this place, and why those of them are absent that are not installed."""
+    sides = [side for side in ground.sides if ground.place.folder is not None or not side.is_local]
+    return sides, {side.title: "pip install 'tallymark[bench]'" for side in sides if not is_installed(side)}
+
+
+def rounds(ground: Ground, sides: Sequence[type[Writer]], writers: int, absent: dict[str, str]) -> Runs:
     """Return the runs of those sides whose writers have never failed; the others are absent from then on."""
     runs: dict[str, list[Seen]] = {side.title: [] for side in sides if side.title not in absent}
     for number in range(ground.effort.rounds):

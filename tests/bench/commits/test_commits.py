@@ -58,12 +58,29 @@ def test_a_broker_decides_what_writers_of_other_processes_send(tmp_path):
 
 @pytest.mark.release  # a minute, most of which processes take to start
 def test_every_part_is_measured_on_a_local_disk(tmp_path):
-    rows, ratios, callers, _ = measured(tmp_path, "--place", "local", "--writers", 2)
+    appends, rows, ratios, callers, _ = measured(tmp_path, "--place", "local", "--writers", 2)
+    assert [row["title"] for row in appends] == ["Tallymark", *PEERS]
     assert [row["title"] for row in rows] == ["Tallymark", *PEERS]
     assert [row["title"] for row in ratios] == PEERS
     assert [row["writers"] for row in callers] == [8]
     assert all(row["rows"] == row["committed_rows"] > 3 * ROWS for row in (*rows, *callers))
     assert not any(row["requests"] for row in (*rows, *callers))
+
+
+def test_one_append_is_measured_in_latencies_of_the_stand_in(tmp_path):
+    [rows] = measured(tmp_path, "--part", "one-append", "--place", "s3", "--side", "ours", "--latency-ms", 5)
+    [row] = rows
+    assert row["in_latencies"] == pytest.approx(row["p50_s"] / 0.005)
+    assert row["in_latencies"] > 5
+    assert (row["over_floor"], row["over_ours"]) == (None, None)
+
+
+def test_one_append_is_measured_in_times_of_a_synced_file(tmp_path):
+    sides = ("--side", "floor", "--side", "ours")
+    [[ours, floor]] = measured(tmp_path, "--part", "one-append", "--place", "local", *sides)
+    assert ours["over_floor"]["value"] == pytest.approx(ours["p50_s"] / floor["p50_s"])
+    assert floor["over_ours"]["value"] == pytest.approx(floor["p50_s"] / ours["p50_s"])
+    assert (ours["over_ours"], floor["over_floor"], ours["in_latencies"]) == (None, None, None)
 
 
 class Forgetful(FloorWriter):
