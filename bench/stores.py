@@ -14,6 +14,7 @@ from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.backends.mounts import mount_of
 from tallymark.bench.folder import FOLDER, new_folder, removing
 from tallymark.bench.loopback import credentials, server
+from tallymark.bench.loopback.connection import DATA_KEPT_BYTES_MAX
 from tallymark.bench.loopback.objects import BUCKET
 
 AT_ONCE = 256
@@ -53,12 +54,20 @@ def near(parent: Path) -> Iterator[MarkerStore]:
 
 
 @contextmanager
-def far(latency_s: float, puts_per_s: float) -> Iterator[MarkerStore]:
-    """Yield the S3 stand-in, with this latency per request and this limit of changed objects per second, if any."""
+def far(
+    latency_s: float, puts_per_s: float, *, data_kept_bytes_max: int = DATA_KEPT_BYTES_MAX
+) -> Iterator[MarkerStore]:
+    """Yield the S3 stand-in, with this latency per request and this limit of changed objects per second, if any.
+
+    Larger data files than ``data_kept_bytes_max`` cannot be read.
+    """
     provider = f"{credentials.__module__}:{credentials.__name__}"
     limit = f", {puts_per_s:,.0f} puts/s" if puts_per_s else ""
     where = f"S3 stand-in, {latency_s * 1000:g} ms a request{limit}"
-    with server(latency_s, puts_per_s=puts_per_s, kept_bytes_max=KEPT_BYTES_MAX) as endpoint:
+    running = server(
+        latency_s, puts_per_s=puts_per_s, kept_bytes_max=KEPT_BYTES_MAX, data_kept_bytes_max=data_kept_bytes_max
+    )
+    with running as endpoint:
         options = StorageOptions(endpoint=endpoint, region="us-east-1", credentials=provider, request_count_max=AT_ONCE)
         yield MarkerStore(f"s3://{BUCKET}/table", where, options, latency_s=latency_s)
 

@@ -11,12 +11,16 @@ from tallymark.bench.loopback.objects import Objects
 from tallymark.bench.loopback.rate import Rate
 
 
-async def _serve(latency_s: float, kept_bytes_max: int, puts_per_s: float, held: Path | None) -> None:
+async def _serve(latency_s: float, kept: tuple[int, int], puts_per_s: float, held: Path | None) -> None:
+    """``kept`` are the most bytes of an object, and of a data file."""
     objects = Objects()
     if held is not None:
         objects.hold(held.read_text().splitlines())
     rate = Rate(puts_per_s)
-    connection = functools.partial(Connection, objects, latency_s, kept_bytes_max=kept_bytes_max, rate=rate)
+    bytes_max, data_bytes_max = kept
+    connection = functools.partial(
+        Connection, objects, latency_s, kept_bytes_max=bytes_max, data_kept_bytes_max=data_bytes_max, rate=rate
+    )
     loop = asyncio.get_running_loop()
     listening = await loop.create_server(connection, "127.0.0.1", 0)
     print(listening.sockets[0].getsockname()[1], flush=True)  # noqa: T201 the parent reads it
@@ -26,5 +30,5 @@ async def _serve(latency_s: float, kept_bytes_max: int, puts_per_s: float, held:
 
 
 if __name__ == "__main__":
-    _, latency, kept, puts, *names = sys.argv
-    asyncio.run(_serve(float(latency), int(kept), float(puts), Path(names[0]) if names else None))
+    _, latency, kept, data_kept, puts, *names = sys.argv
+    asyncio.run(_serve(float(latency), (int(kept), int(data_kept)), float(puts), Path(names[0]) if names else None))

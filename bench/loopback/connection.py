@@ -38,6 +38,7 @@ class Connection(asyncio.BufferedProtocol):
         latency_s: float = 0.0,
         *,
         kept_bytes_max: int = KEPT_BYTES_MAX,
+        data_kept_bytes_max: int = DATA_KEPT_BYTES_MAX,
         rate: Rate | None = None,
     ) -> None:
         """``latency_s`` goes by before each answer; the connection's next request waits for it, others do not. What
@@ -45,6 +46,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._rate = rate or Rate(0)
         self._kept_bytes_max = kept_bytes_max
+        self._data_kept_bytes_max = data_kept_bytes_max
         self._objects = objects
         self._latency_s = latency_s
         self._buffer = bytearray(READ_BYTES)
@@ -74,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether what comes next is a part of a large body. Its client waits for the answer before it sends more."""
         if self._head is None:
             return False
-        limit = DATA_KEPT_BYTES_MAX if _DATA_FILE.match(self._head) else self._kept_bytes_max
+        limit = self._data_kept_bytes_max if _DATA_FILE.match(self._head) else self._kept_bytes_max
         return self._body_bytes > limit
 
     def _is_whole(self) -> bool:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
+from tallymark.bench.loopback.connection import DATA_KEPT_BYTES_MAX
 from tallymark.bench.loopback.objects import BUCKET, KEPT_BYTES_MAX
 
 TIMEOUT_S = 30.0
@@ -16,14 +17,20 @@ TIMEOUT_S = 30.0
 
 @contextmanager
 def server(
-    latency_s: float = 0.0, *, kept_bytes_max: int = KEPT_BYTES_MAX, held: Path | None = None, puts_per_s: float = 0.0
+    latency_s: float = 0.0,
+    *,
+    kept_bytes_max: int = KEPT_BYTES_MAX,
+    data_kept_bytes_max: int = DATA_KEPT_BYTES_MAX,
+    held: Path | None = None,
+    puts_per_s: float = 0.0,
 ) -> Iterator[str]:
     """The URL of a server that ends with the block, or with this process, and takes so long for each answer.
 
     ``puts_per_s``: objects that may be put or deleted in a second, in all; the others wait. 0: as many as come.
     ``held`` is a file of keys, one a line: empty objects that it has from the beginning.
     """
-    command = [sys.executable, "-m", "tallymark.bench.loopback", str(latency_s), str(kept_bytes_max), str(puts_per_s)]
+    numbers = (latency_s, kept_bytes_max, data_kept_bytes_max, puts_per_s)
+    command = [sys.executable, "-m", "tallymark.bench.loopback", *map(str, numbers)]
     command += [] if held is None else [str(held)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:  # noqa: S603 our own program
         assert running.stdin is not None

@@ -71,6 +71,18 @@ async def test_data_files_are_forgotten_and_a_log_is_kept(backend):
 
 
 @on_both_loops
+async def test_data_files_are_kept_up_to_the_size_that_was_given():
+    body = b"x" * (DATA_KEPT_BYTES_MAX + 1)
+    with server(data_kept_bytes_max=len(body)) as url:
+        backend = open_backend("s3://bench/kept", options=options(url))
+        await backend.put("a.parquet", body)
+        await backend.put("b.parquet", body + b"x")
+        assert await backend.get("a.parquet") == body
+        with pytest.raises(NotFound):
+            await backend.get("b.parquet")
+
+
+@on_both_loops
 async def test_listing_has_as_many_pages_as_it_takes(backend):
     ours = Ours(backend)
     names = [f"many/{number:05}" for number in range(1001)]
