@@ -8,6 +8,7 @@
     one_append   part: a single writer, in times of what storage takes
     writers      part: independent writers, each with its own table object
     one_table    part: many callers of one ``Table`` of one process
+    stream       part: many callers of one ``Table.stream``, beside a model of their acks
 
 A part is a module with ``tables(ground)``; its name is in ``command.PARTS`` and in ``question.MEASURED``.
 """

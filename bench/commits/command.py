@@ -8,7 +8,7 @@ import click
 
 from tallymark.bench.command import folder_option, json_option, run_question, show_progress, svg_option
 
-PARTS = ("one-append", "writers", "one-table", "broker")
+PARTS = ("one-append", "writers", "one-table", "broker", "stream")
 SIDES = ("ours", "delta", "delta-synced", "iceberg", "floor")
 PLACES = ("local", "s3")
 
@@ -31,6 +31,20 @@ PLACES = ("local", "s3")
     help="Independent writers; repeatable. [default: 1, 4, 16, 64]",
 )
 @click.option("--callers", type=click.IntRange(min=1), help="Callers of one table. [default: 256]")
+@click.option(
+    "--stream-callers",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Callers of one stream; repeatable. [default: 1, 100, 10000]",
+)
+@click.option(
+    "--flush-interval-s",
+    "flush_intervals_s",
+    multiple=True,
+    type=click.FloatRange(min=0),
+    help="Flush interval of the stream; repeatable. [default: 1, 0.1]",
+)
+@click.option("--max-bytes", type=click.IntRange(min=1), help="Setting of the stream. [default: 128 MiB]")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Length of each load. [default: 10]")
 @click.option("--rounds", type=click.IntRange(min=1), help="Loads of each side, in turn. [default: 3]")
 @click.option("--quick", is_flag=True, help="Check that everything works: one second per side, few writers.")
@@ -44,6 +58,9 @@ def commits(
     latencies_ms: tuple[float, ...],
     writers: tuple[int, ...],
     callers: int | None,
+    stream_callers: tuple[int, ...],
+    flush_intervals_s: tuple[float, ...],
+    max_bytes: int | None,
     seconds: float | None,
     rounds: int | None,
     quick: bool,
@@ -56,6 +73,7 @@ def commits(
     from tallymark.bench.commits.measure import Effort
 
     chosen: dict[str, Any] = {"writers": writers, "callers": callers, "seconds": seconds, "rounds": rounds}
+    chosen |= {"stream_callers": stream_callers, "flush_intervals_s": flush_intervals_s, "max_bytes": max_bytes}
     chosen["latencies_s"] = tuple(latency_ms / 1000 for latency_ms in latencies_ms)
     effort = question.QUICK if quick else Effort()
     effort = replace(effort, **{name: value for name, value in chosen.items() if value})

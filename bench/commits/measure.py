@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.bench.commits.sides import ROWS, Writer
+from tallymark.bench.commits.sides import Writer
 from tallymark.bench.load import Load, Seen, run_load
 from tallymark.bench.loopback import seen
 from tallymark.bench.markers.targets import name_of
 from tallymark.bench.results import column, seconds
 from tallymark.bench.stores import MarkerStore
+from tallymark.engine.settings import StreamSettings
 
 REQUESTS = "requests_"
 """Begins the name of what the stand-in counts by verb."""
@@ -32,6 +33,11 @@ class Effort:
     """Writers of a broker, each with one commit in flight."""
     broker_rate: float = 1000.0
     """Commits per second that many more writers offer, so that none waits for itself."""
+    stream_callers: tuple[int, ...] = (1, 100, 10_000)
+    """Of one stream."""
+    flush_intervals_s: tuple[float, ...] = (1.0, 0.1)
+    max_bytes: int = StreamSettings().max_bytes
+    """Of a stream."""
     seconds: float = 10.0
     """Of each load."""
     rounds: int = 3
@@ -59,8 +65,12 @@ class WrongRows(TallymarkError):
     """A table has other rows than were committed."""
 
 
-def measure(ground: Ground, writer: type[Writer], load: Load, callers: type[Any] | None = None) -> Seen:
+def measure(
+    ground: Ground, writer: type[Writer], load: Load, callers: type[Any] | None = None, **fields: object
+) -> Seen:
     """Commit to a new table. ``writer`` makes it and reads it at the end; ``callers`` commit, or else such writers.
+
+    ``fields`` are further ones of the target.
 
     ``extra`` of the result has rows that were committed and read, refused commits, requests, and seconds of the load.
 
@@ -69,15 +79,15 @@ def measure(ground: Ground, writer: type[Writer], load: Load, callers: type[Any]
         ChildFailed: a writer has failed.
     """
     name = secrets.token_hex(6)
-    fields = {**ground.place.fields(), "table": f"{ground.place.url}-{name}", "catalog": f"{ground.scratch / name}.db"}
-    first = writer(fields, 0)
+    table, catalog = f"{ground.place.url}-{name}", f"{ground.scratch / name}.db"
+    target = {**ground.place.fields(), **fields, "table": table, "catalog": catalog, "open": name_of(callers or writer)}
+    first = writer(target, 0)
     with first.opened:
-        target = {**fields, "open": name_of(callers or writer)}
         found = run_load(target, load, ground.scratch, counting=partial(requests, ground.place))
         extra = {**found.extra, **requests(ground.place), "seconds": load.seconds, "rows": first.rows()}
-    extra["committed"] = ROWS * (1 + extra["commits"])
+    extra["committed"] += first.statistics()["committed"]
     if extra["rows"] != extra["committed"]:
-        raise WrongRows(f"{writer.__name__}: {fields['table']} has {extra['rows']:,} rows of {extra['committed']:,}")
+        raise WrongRows(f"{writer.__name__}: {table} has {extra['rows']:,} rows of {extra['committed']:,}")
     return replace(found, extra=extra)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tallymark.bench.child import ChildFailed
 from tallymark.bench.commits.measure import CommitRow, Ground, measure
-from tallymark.bench.commits.sides import SIDES, append, batches
+from tallymark.bench.commits.sides import ROWS, SIDES, append, batches
 from tallymark.bench.load import Seen, Target
 from tallymark.bench.results import Table
 from tallymark.bench.stores import options_of
@@ -19,7 +19,7 @@ class Shared:
     """What all callers have in common."""
 
     table: DataTable
-    counts: dict[str, float] = field(default_factory=lambda: {"commits": 0, "refused": 0})
+    counts: dict[str, float] = field(default_factory=lambda: {"commits": 0, "refused": 0, "committed": 0})
 
 
 class TableCaller:
@@ -42,6 +42,7 @@ class TableCaller:
         while not await append(self._shared.table, rows):
             self._shared.counts["refused"] += 1
         self._shared.counts["commits"] += 1
+        self._shared.counts["committed"] += ROWS
 
     def statistics(self) -> dict[str, float]:
         return self._shared.counts

@@ -5,22 +5,31 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tallymark.bench.commits import broker, one_append, one_table, writers
+from tallymark.bench.commits import broker, one_append, one_table, stream, writers
 from tallymark.bench.commits.measure import Effort, Ground
 from tallymark.bench.commits.sides import ROWS, SIDES
 from tallymark.bench.folder import new_folder
 from tallymark.bench.results import Table
-from tallymark.bench.stores import MarkerStore, far, near
+from tallymark.bench.stores import KEPT_BYTES_MAX, MarkerStore, far, near
 
 MEASURED: dict[str, Callable[[Ground], Iterator[Table]]] = {
     "one-append": one_append.tables,
     "writers": writers.tables,
     "one-table": one_table.tables,
     "broker": broker.tables,
+    "stream": stream.tables,
 }
 
 QUICK = Effort(
-    writers=(1, 4), callers=8, broker_writers=(8,), broker_rate=50.0, seconds=1.0, rounds=1, latencies_s=(0.005,)
+    writers=(1, 4),
+    callers=8,
+    broker_writers=(8,),
+    broker_rate=50.0,
+    stream_callers=(1, 50),
+    flush_intervals_s=(0.1,),
+    seconds=1.0,
+    rounds=1,
+    latencies_s=(0.005,),
 )
 """Long enough to see that everything commits; too short for figures."""
 
@@ -37,8 +46,10 @@ nothing on a local disk, except for SQLite, which is pyiceberg's catalog; "+ fsy
 folders after each commit of deltalake. The catalog is on the local disk at every place, and its requests are not
 counted. A broker alone decides commits of one file each, whose files are not written: in their entries is what tasks
 would have reported. Writers send one after the other, or at a given rate, at random moments; a latency counts from when
-a commit was due. Its loads begin with a second that does not count. Each round begins with another side; ratios are
-taken within a round."""
+a commit was due. Its loads begin with a second that does not count. Callers of a stream append 1 to {ROWS} rows at a
+time, each when it is answered, or at a given rate, at random moments. The model of a mean ack has a flush of four
+requests in sequence: of the stand-in's latency, or on a local disk of the median of a synced file. Memory is that of
+the callers' process (VmHWM). Each round begins with another side; ratios are taken within a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +64,8 @@ class Asked:
         if "local" in self.places:
             yield near(self.parent)
         if "s3" in self.places:
-            yield from (far(latency_s, puts_per_s=0.0) for latency_s in self.effort.latencies_s)
+            for latency_s in self.effort.latencies_s:  # files are read again at the end of each load
+                yield far(latency_s, puts_per_s=0.0, data_kept_bytes_max=KEPT_BYTES_MAX)
 
 
 def tables(asked: Asked, progress: Callable[[str], None]) -> Iterator[Table]:

@@ -38,15 +38,18 @@ SQLITE_TIMEOUT_S = 60
 """Wait of a writer for the lock of the catalog, which all writers use in turn."""
 
 
-def batches(series: int) -> Iterator[pa.Table]:
+def batches(series: int, rows: int = ROWS) -> Iterator[pa.Table]:
     """Yield the rows of one commit after the other. No id occurs twice in a table."""
-    values, texts = pa.array([number / 8 for number in range(ROWS)]), pa.array([f"row {n}" for n in range(ROWS)])
-    for first in count(series << 32, ROWS):
-        yield pa.table([pa.array(range(first, first + ROWS), pa.int64()), values, texts], schema=SCHEMA)
+    values, texts = pa.array([number / 8 for number in range(rows)]), pa.array([f"row {n}" for n in range(rows)])
+    for first in count(series << 32, rows):
+        yield pa.table([pa.array(range(first, first + rows), pa.int64()), values, texts], schema=SCHEMA)
 
 
 class Writer(ABC):
-    """A writer with its own table object. Opening it makes the table if there is none, and one commit."""
+    """A writer with its own table object. Opening it makes the table if there is none, and one commit.
+
+    ``rows`` of the target are those of each commit, if not ``ROWS``.
+    """
 
     style = "thread"
     title: str
@@ -55,7 +58,8 @@ class Writer(ABC):
     """Whether it needs a folder of this machine."""
 
     def __init__(self, target: Target, series: int) -> None:
-        self._batches = batches(series)
+        self._size: int = target.get("rows", ROWS)
+        self._batches = batches(series, self._size)
         self._commits = self._refused = 0
         self.opened = ExitStack()
         self._open(target)
@@ -69,7 +73,7 @@ class Writer(ABC):
         self._commits += 1
 
     def statistics(self) -> dict[str, float]:
-        return {"commits": self._commits, "refused": self._refused}
+        return {"commits": self._commits, "refused": self._refused, "committed": self._size * self._commits}
 
     @abstractmethod
     def _open(self, target: Target) -> None: ...
@@ -203,7 +207,7 @@ class FloorWriter(Writer):
         return True
 
     def rows(self) -> int:
-        return ROWS * self._disk.list("")
+        return self._size * self._disk.list("")
 
 
 def _s3(target: Target, *names: str) -> Mapping[str, str]:
