@@ -9,6 +9,7 @@
     writers      part: independent writers, each with its own table object
     one_table    part: many callers of one ``Table`` of one process
     stream       part: many callers of one ``Table.stream``, beside a model of their acks
+    day          part: objects beside data files, over the commits of a day
 
 A part is a module with ``tables(ground)``; its name is in ``command.PARTS`` and in ``question.MEASURED``.
 """

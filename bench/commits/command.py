@@ -8,7 +8,7 @@ import click
 
 from tallymark.bench.command import folder_option, json_option, run_question, show_progress, svg_option
 
-PARTS = ("one-append", "writers", "one-table", "broker", "stream")
+PARTS = ("one-append", "writers", "one-table", "broker", "stream", "day")
 SIDES = ("ours", "delta", "delta-synced", "iceberg", "floor")
 PLACES = ("local", "s3")
 
@@ -45,6 +45,7 @@ PLACES = ("local", "s3")
     help="Flush interval of the stream; repeatable. [default: 1, 0.1]",
 )
 @click.option("--max-bytes", type=click.IntRange(min=1), help="Setting of the stream. [default: 128 MiB]")
+@click.option("--day-commits", type=click.IntRange(min=1), help="Commits of the part day. [default: 10000]")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Length of each load. [default: 10]")
 @click.option("--rounds", type=click.IntRange(min=1), help="Loads of each side, in turn. [default: 3]")
 @click.option("--quick", is_flag=True, help="Check that everything works: one second per side, few writers.")
@@ -61,6 +62,7 @@ def commits(
     stream_callers: tuple[int, ...],
     flush_intervals_s: tuple[float, ...],
     max_bytes: int | None,
+    day_commits: int | None,
     seconds: float | None,
     rounds: int | None,
     quick: bool,
@@ -74,6 +76,7 @@ def commits(
 
     chosen: dict[str, Any] = {"writers": writers, "callers": callers, "seconds": seconds, "rounds": rounds}
     chosen |= {"stream_callers": stream_callers, "flush_intervals_s": flush_intervals_s, "max_bytes": max_bytes}
+    chosen["day_commits"] = day_commits
     chosen["latencies_s"] = tuple(latency_ms / 1000 for latency_ms in latencies_ms)
     effort = question.QUICK if quick else Effort()
     effort = replace(effort, **{name: value for name, value in chosen.items() if value})

@@ -38,6 +38,8 @@ class Effort:
     flush_intervals_s: tuple[float, ...] = (1.0, 0.1)
     max_bytes: int = StreamSettings().max_bytes
     """Of a stream."""
+    day_commits: int = 10_000
+    """Commits of a table that is left to itself; 86,400 are a day."""
     seconds: float = 10.0
     """Of each load."""
     rounds: int = 3

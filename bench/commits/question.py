@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tallymark.bench.commits import broker, one_append, one_table, stream, writers
+from tallymark.bench.commits import broker, day, one_append, one_table, stream, writers
 from tallymark.bench.commits.measure import Effort, Ground
 from tallymark.bench.commits.sides import ROWS, SIDES
 from tallymark.bench.folder import new_folder
@@ -18,6 +18,7 @@ MEASURED: dict[str, Callable[[Ground], Iterator[Table]]] = {
     "one-table": one_table.tables,
     "broker": broker.tables,
     "stream": stream.tables,
+    "day": day.tables,
 }
 
 QUICK = Effort(
@@ -27,6 +28,7 @@ QUICK = Effort(
     broker_rate=50.0,
     stream_callers=(1, 50),
     flush_intervals_s=(0.1,),
+    day_commits=200,
     seconds=1.0,
     rounds=1,
     latencies_s=(0.005,),
@@ -49,7 +51,8 @@ would have reported. Writers send one after the other, or at a given rate, at ra
 a commit was due. Its loads begin with a second that does not count. Callers of a stream append 1 to {ROWS} rows at a
 time, each when it is answered, or at a given rate, at random moments. The model of a mean ack has a flush of four
 requests in sequence: of the stand-in's latency, or on a local disk of the median of a synced file. Memory is that of
-the callers' process (VmHWM). Each round begins with another side; ratios are taken within a round."""
+the callers' process (VmHWM). Of a day, the clocks of the table and of its store are moved on by a second after each
+commit. Each round begins with another side; ratios are taken within a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import anyio.to_thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallymark.backends import Unavailable, open_backend
+from tallymark.backends import Backend, Unavailable, open_backend
 from tallymark.bench.load import Target
 from tallymark.bench.loopback import credentials
 from tallymark.bench.peers.disk import Disk, sync
@@ -87,11 +87,11 @@ class Writer(ABC):
         """Return the rows of the table's files now, by the format's own reader."""
 
 
-async def append(table: Table, rows: pa.Table) -> bool:
-    """Append as a job of one task; see ``Writer._append``."""
+async def append(table: Table, rows: pa.Table, backend: Backend | None = None) -> bool:
+    """Append as a job of one task; see ``Writer._append``. ``backend`` is that of a table in memory."""
     try:
         async with table.write(mode="append", schema=SCHEMA) as job:
-            report = await anyio.to_thread.run_sync(partial(write_task, job.ticket, rows, task=0))
+            report = await anyio.to_thread.run_sync(partial(write_task, job.ticket, rows, task=0, backend=backend))
             await job.commit([report])
     except (TryAgain, Unavailable):
         return False
