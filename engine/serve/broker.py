@@ -35,7 +35,6 @@ DECIDED_MAX = 200_000
 DECIDED_BYTES = 300
 """Of an instant that was decided."""
 
-
 LINGER = 0.2
 """Part of a put's time in which writers that were answered may bring their next commit before another entry is put:
 with 16 writers that commit again at once, all are in each entry, instead of half of them, and the median wait is 1.3
