@@ -40,6 +40,8 @@ TOGETHER = 100
 SIZES = tuple(1 + 37 * number % ROWS for number in range(ROWS))
 """Rows of one append after the other: each number from 1 to ``ROWS`` once."""
 
+ROWS_MEAN = sum(SIZES) / len(SIZES)
+
 STATUS = Path("/proc/self/status")
 
 
@@ -53,6 +55,7 @@ class Shared:
     batches: Iterator[pa.Table] = field(default_factory=lambda: batches(1))
     before_bytes: int = 0
     flushes_before: int = 0
+    committed_before: float = 0
 
 
 class StreamCaller:
@@ -70,6 +73,7 @@ class StreamCaller:
             shared = Shared(stream)
             await StreamCaller(shared, target, 0).ask()
             shared.before_bytes, shared.flushes_before = peak_bytes(STATUS), stream.flushes
+            shared.committed_before = shared.counts["committed"]
             yield shared
 
     async def ask(self) -> None:
@@ -87,9 +91,13 @@ class StreamCaller:
 
     def statistics(self) -> dict[str, float]:
         shared = self._shared
-        flushes = shared.stream.flushes - shared.flushes_before
-        memory = {"before_bytes": shared.before_bytes, "peak_bytes": peak_bytes(STATUS)}
-        return {**shared.counts, **memory, "flushes": flushes}
+        return {
+            **shared.counts,
+            "appended": shared.counts["committed"] - shared.committed_before,
+            "flushes": shared.stream.flushes - shared.flushes_before,
+            "before_bytes": shared.before_bytes,
+            "peak_bytes": peak_bytes(STATUS),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +113,7 @@ class AckRow:
     rows_per_s: float = column("rows/s", "{:,.0f}".format)
     mean_s: float = column("mean ack", seconds)
     model_s: float | None = column("model", seconds)
+    over_model: float | None = column("times the model")
     p50_s: float = column("median", seconds)
     p99_s: float = column("99 %", seconds)
     appends: int = column("appends")
@@ -146,7 +155,8 @@ class Case:
     max_bytes: int | None = None
 
     def rows(self) -> tuple[AckRow, CostRow]:
-        found, extra = reduce(add, self.runs), reduce(add, self.runs).extra
+        found = reduce(add, self.runs)
+        extra = found.extra
         appends, flushes = self.together * found.answered, extra.get("flushes", found.answered)
         appends_per_s = self.together * rate(found)
         acks = AckRow(
@@ -155,9 +165,10 @@ class Case:
             flush_interval_s=self.flush_interval_s,
             offered=self.load.rate,
             appends_per_s=appends_per_s,
-            rows_per_s=appends_per_s * ROWS_MEAN,
+            rows_per_s=appends_per_s * extra.get("appended", appends * ROWS_MEAN) / appends,
             mean_s=found.mean_s,
             model_s=self.model_s,
+            over_model=None if self.model_s is None else found.mean_s / self.model_s,
             p50_s=found.latency.p50_s,
             p99_s=found.latency.p99_s,
             appends=appends,
@@ -177,10 +188,6 @@ class Case:
 
     def _most(self, name: str) -> int | None:
         return max((int(run.extra[name]) for run in self.runs if name in run.extra), default=None)
-
-
-ROWS_MEAN = sum(SIZES) / len(SIZES)
-"""Of an append."""
 
 
 def ack_model(flush_interval_s: float, request_s: float, rate: float | None) -> float:

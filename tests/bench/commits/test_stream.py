@@ -1,6 +1,6 @@
 import pytest
 
-from tallymark.bench.commits.stream import SIZES, Case, ack_model
+from tallymark.bench.commits.stream import Case, ack_model
 from tallymark.bench.load import Load, Seen
 from tests.bench.commits.test_commits import measured
 
@@ -13,7 +13,8 @@ def test_a_stream_is_measured_beside_a_model_of_its_acks(tmp_path):
     assert [row["model_s"] for row in acks[:2]] == [0.05, 0.05]
     assert all(row["p99_s"] >= row["mean_s"] > 0.02 for row in acks)
     assert all(row["rows_per_s"] > row["appends_per_s"] > 0 for row in acks)
-    assert [round(row["per_flush"]) for row in costs[:2]] == [1, 50]
+    assert costs[0]["per_flush"] == 1
+    assert costs[1]["per_flush"] > 5
     assert all(row["peak_bytes"] >= row["before_bytes"] > row["max_bytes"] == 1 << 20 for row in costs)
     assert all(row["by_verb"]["put"] > 4 for row in costs)
 
@@ -38,7 +39,7 @@ def test_rows_that_keep_coming_wait_for_half_the_interval_and_a_flush():
 
 
 def test_rounds_become_rows_of_appends_and_of_flushes():
-    extra = {"seconds": 10.0, "refused": 1, "flushes": 2, "before_bytes": 100, "requests_put": 12}
+    extra = {"seconds": 10.0, "refused": 1, "appended": 90, "flushes": 2, "before_bytes": 100, "requests_put": 12}
     first = Seen(
         latency_s=(0.1, 0.3),
         counted_s=11.0,
@@ -59,6 +60,6 @@ def test_rounds_become_rows_of_appends_and_of_flushes():
     acks, cost = case.rows()
     assert (acks.appends, acks.refused, acks.appends_per_s) == (4, 2, 0.15)
     assert (acks.mean_s, cost.cpu_s) == pytest.approx((0.2, 0.2))
-    assert acks.rows_per_s == pytest.approx(0.15 * sum(SIZES) / len(SIZES))
+    assert (acks.rows_per_s, acks.over_model) == pytest.approx((0.15 * 45, 0.2 / 0.6))
     assert (cost.title, cost.per_flush, cost.by_verb) == ("Tallymark, 2 callers, 1.00 s", 1.0, {"put": 6.0})
     assert (cost.before_bytes, cost.peak_bytes) == (100, 130)
