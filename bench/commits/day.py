@@ -5,6 +5,7 @@ parts on a local disk.
 """
 
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ import anyio
 from tallymark.backends.memory import MemoryBackend
 from tallymark.bench.commits.measure import Ground, WrongRows
 from tallymark.bench.commits.sides import SIDES, append, batches, is_installed
-from tallymark.bench.results import Chart, Table, column, number, size
+from tallymark.bench.results import Chart, Table, column, number, seconds, size
 from tallymark.engine.table import open_table
 
 SECOND = timedelta(seconds=1)
@@ -37,11 +38,16 @@ class Look:
     commits: int
     objects: int
     bytes: int
+    cpu_s: float
+    """Of this process, for all commits so far."""
 
     @classmethod
-    def at(cls, commits: int, sizes: Iterable[int]) -> "Look":
+    def at(cls, commits: int, sizes: Iterable[int], cpu_s: float) -> "Look":
         found = list(sizes)
-        return cls(commits, len(found), sum(found))
+        return cls(commits, len(found), sum(found), cpu_s)
+
+
+NOTHING = Look(0, 0, 0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +59,24 @@ class DayRow:
     second_half_most: int = column("most in the second half")
     bytes: int = column("bytes at the end", size)
     per_file: float = column("bytes per data file", number)
+    first_half_cpu_s: float | None = column("CPU/commit, first half", seconds)
+    second_half_cpu_s: float = column("second half", seconds)
 
     @classmethod
     def of(cls, title: str, looks: Sequence[Look]) -> "DayRow":
         last = looks[-1]
-        halves = (
-            [look.objects for look in looks if (look.commits * 2 > last.commits) is late] for late in (False, True)
-        )
-        first, second = (max(objects, default=0) for objects in halves)
+        first = [NOTHING, *(look for look in looks if look.commits * 2 <= last.commits)]
+        middle = first[-1]
         return cls(
             title=title,
             commits=last.commits,
             objects=last.objects,
-            first_half_most=first,
-            second_half_most=second,
+            first_half_most=max(look.objects for look in first),
+            second_half_most=max(look.objects for look in looks if look.commits > middle.commits),
             bytes=last.bytes,
             per_file=last.bytes / last.commits,
+            first_half_cpu_s=middle.cpu_s / middle.commits if middle.commits else None,
+            second_half_cpu_s=(last.cpu_s - middle.cpu_s) / (last.commits - middle.commits),
         )
 
 
@@ -127,12 +135,15 @@ async def _looks(commits: int, progress: Callable[[str], None]) -> AsyncIterator
     clock = MovedClock()
     backend = MemoryBackend(now=lambda: clock.moment.timestamp())
     table, rows = open_table(backend.url, backend=backend, clock=clock), batches(0)
+    cpu_s = 0.0
     for done in range(1, commits + 1):
+        began_s = time.process_time()
         assert await append(table, next(rows), backend), "memory accepts each commit"
+        cpu_s += time.process_time() - began_s
         clock.moment += SECOND
         if done % LOOK_COMMITS == 0 or done == commits:
             progress(f"commits: {done:,} of {commits:,} of a day")
-            yield Look.at(done, [entry.size async for entry in backend.list("") if not _is_data(entry.path)])
+            yield Look.at(done, [entry.size async for entry in backend.list("") if not _is_data(entry.path)], cpu_s)
     if (files := len((await table.snapshot()).files)) != commits:
         raise WrongRows(f"{files:,} files of {commits:,} commits")
 
@@ -144,10 +155,13 @@ def _is_data(path: str) -> bool:
 def _delta(ground: Ground) -> Iterator[Look]:
     """Append with deltalake to a folder, on the clock of this machine: a day is less than its log is retained for."""
     target = {**ground.place.fields(), "table": f"{ground.place.url}-day"}
-    writer, commits = SIDES["delta"](target, 0), min(ground.effort.day_commits, DELTA_COMMITS)
+    commits, cpu_s = min(ground.effort.day_commits, DELTA_COMMITS), 0.0
+    writer = SIDES["delta"](target, 0)
     for done in range(1, commits + 1):
-        if done > 1:  # opening the writer has made the first
+        began_s = time.process_time()
+        if done > 1:  # opening the writer has made the first, and imports the library, which is not counted
             writer.ask()
+        cpu_s += time.process_time() - began_s
         if done % LOOK_COMMITS == 0 or done == commits:
             ground.progress(f"commits: {done:,} of {commits:,} of deltalake")
-            yield Look.at(done, [entry.stat().st_size for entry in os.scandir(f"{target['table']}/_delta_log")])
+            yield Look.at(done, [entry.stat().st_size for entry in os.scandir(f"{target['table']}/_delta_log")], cpu_s)
