@@ -124,7 +124,8 @@ class AckRow:
         """Return its name in a chart."""
         interval = "" if self.flush_interval_s is None else f", {seconds(self.flush_interval_s)}"
         offered = "" if self.offered is None else f", {self.offered:,.0f}/s"
-        return f"{self.title}, {self.callers:,} callers{interval}{offered}"
+        callers = "1 caller" if self.callers == 1 else f"{self.callers:,} callers"
+        return f"{self.title}, {callers}{interval}{offered}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
