@@ -108,7 +108,7 @@ def _at_instant(history: History, instant: str) -> int:
 
 
 def _at_time(history: History, put: EntryTimes, moment: datetime) -> int:
-    commits = [number for number in history.commits if number > history.start]
+    commits = history.commits_after(history.start)
     by_then = [number for number in commits if put.at(number) <= moment.timestamp()]
     if by_then:
         return by_then[-1]

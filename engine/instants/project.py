@@ -28,7 +28,7 @@ async def project(
         memory.projected = max(memory.projected, history.base)  # a checkpoint is put after the projection before it
         if memory.projected >= position:
             return
-        head, numbers = history.head, [number for number in history.commits if number > memory.projected]
+        head, numbers = history.head, history.commits_after(memory.projected)
         commits = [(number, history.members_at(number)) for number in numbers]
         first = await _first_missing(handle, commits, own)
         if first == 0 and memory.projected == 0:

@@ -72,7 +72,7 @@ async def find_bounds(handle: TableHandle, properties: TableProperties, *, up_to
     wanted = max(known - settings.log_entry_count, up_to)
     start = max(history.start, min(limit, written_before, wanted))
     instants = [reservation.instant for reservation in open_]
-    newest = [position for position in history.commits if position <= known][-settings.timeline_commit_count :]
+    newest = [position for position in history.commits_after(0) if position <= known][-settings.timeline_commit_count :]
     kept = [instant for position in newest for instant in history.instants_at(position)] or [FLOOR]
     return ArchiveBounds(
         start=start,

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile, LogEntry, check_features
@@ -325,17 +326,21 @@ class History:
 
     def instants_after(self, position: int) -> list[str]:
         """Return the instants that are decided after a position."""
-        return [decided.instant for decided in self._decided.values() if decided.position > position]
+        return [decided.instant for decided in self._decided_after(position)]
+
+    def _decided_after(self, position: int) -> list[Decided]:
+        """Return the decisions after a position, in order. Takes as long as there are of them."""
+        newest_first = takewhile(lambda each: each.position > position, reversed(self._decided.values()))
+        return [*newest_first][::-1]
 
     @property
     def positions(self) -> list[int]:
         """The positions of the entries that count, in order; without archived ones."""
-        return list(dict.fromkeys(each.position for each in self._decided.values() if each.position > self.start))
+        return list(dict.fromkeys(each.position for each in self._decided_after(self.start)))
 
-    @property
-    def commits(self) -> list[int]:
-        """The positions of the commits that count, in order; without archived ones."""
-        return list(dict.fromkeys(each.position for each in self._decided.values() if each.kind == "commit"))
+    def commits_after(self, position: int) -> list[int]:
+        """Return the positions of the commits that count, after a position, in order; without archived ones."""
+        return list(dict.fromkeys(each.position for each in self._decided_after(position) if each.kind == "commit"))
 
     @property
     def appends(self) -> tuple[tuple[int, int], ...]:

@@ -78,7 +78,7 @@ async def test_those_who_wait_for_a_put_are_decided_by_the_next_one():
         (position, instant(number)) for number, position in enumerate(found, 1)
     ]
     assert {file.path for file in history.files_at(2)} == {file.path for e in appends(*range(1, 8)) for file in e.added}
-    assert (history.commits, history.positions) == ([1, 2], [1, 2])
+    assert (history.commits_after(0), history.positions) == ([1, 2], [1, 2])
 
 
 async def test_one_alone_needs_no_feature_and_a_group_names_it():

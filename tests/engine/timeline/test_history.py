@@ -121,7 +121,7 @@ def told(history: History, *, since: int) -> dict[str, object]:
         "hashes": [history.hash_at(position) for position in range(since, history.head + 1)],
         "decided": [history.decided(instant(number)) for number in range(20)],
         "newest": history.newest_instant,
-        "commits": history.commits,
+        "commits": [history.commits_after(position) for position in range(history.head)],
         "appends": history.appends,
         "horizon": history.horizon,
         "replacing": history.replacing(range(history.head + 1)),
