@@ -58,8 +58,8 @@ def test_an_append_lists_the_bookkeeping_once_and_nothing_else(s3, bucket):
 def test_an_append_from_a_checkpoint_on_lists_the_bookkeeping_once(s3, bucket):
     found = trio.run(_from_a_checkpoint, s3, bucket)
     assert [requests["list"] for requests in found] == [1, 1, 1, 1]
-    reservation, markers, commit = 1, 2, 5
-    """The markers' type and their one segment are put beside each other."""
+    reservation, markers, commit = 1, 3, 5
+    """The markers' type, the claim of the server's segments, and one segment."""
     assert [requests["put"] for requests in found] == [reservation + markers + commit] * 4
 
 

@@ -42,7 +42,7 @@ def wherever_it_dies(
     *,
     first: int = 1,
     step: int = 1,
-    calls_min: int = 26,
+    calls_min: int = 24,
 ) -> None:
     """``check`` looks at a copy of the store for each call after which the writer dies: from the ``first`` on."""
     for store, where in each_death(start, writer, kind, first=first, step=step, calls_min=calls_min):
