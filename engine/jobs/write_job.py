@@ -409,8 +409,9 @@ class WriteJob:
                 twin = await committed_write(self._handle.log, entry.txn, entry.request)
                 if twin is not None:
                     return twin
-                if not self._follow_compactions(entry):
-                    await self._give_up_fills(entry, error)
+                history = await self._handle.log.reach(entry.base)  # it may have been read again since
+                if not self._follow_compactions(entry, history):
+                    await self._give_up_fills(entry, history, error)
             except CommitUnknown as error:
                 _events.warning("instant.unclear", instant=self.instant, reason=error)
                 raise
@@ -440,20 +441,20 @@ class WriteJob:
     def _firsts(self, entry: LogEntry) -> tuple[int, ...]:
         return tuple(self._producers[producer][0] for producer, _ in entry.producers)
 
-    def _follow_compactions(self, entry: LogEntry) -> bool:
+    def _follow_compactions(self, entry: LogEntry, history: History) -> bool:
         """Replace the files into which those of the base were merged since. Return whether there are any."""
-        followed = beyond_compactions(entry, self._handle.log.history.after(entry.base))
+        followed = beyond_compactions(entry, history.after(entry.base))
         if followed is None:
             return False
         self._entry = replace(followed, nonce=new_nonce())
         self._meter.proposed(self._entry)
         return True
 
-    async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
+    async def _give_up_fills(self, entry: LogEntry, history: History, error: ConflictError) -> None:
         """Rewrite the lost fills, or raise the conflict if there are none: an append never fails because of a small
         file.
         """
-        lost = self._sizing.lost(self._handle.log.history)
+        lost = self._sizing.lost(history)
         if not lost:
             raise self._conflicted(error)
         cut = await self._recut.entry_without(entry, lost, self._fencer())

@@ -3,6 +3,8 @@
 import pytest
 
 from tallymark.engine.errors import ConflictError
+from tallymark.engine.jobs import write_job
+from tallymark.engine.timeline.log import CommitLog
 from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
 
 dynamic = {"mode": "overwrite", "partition_overwrite": "dynamic"}
@@ -86,3 +88,11 @@ async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):
         await nothing.commit([])
         await other.commit([report])
     unstaged.check_at_rest()
+
+
+async def test_a_loser_whose_log_was_read_again_from_a_later_entry_is_given_the_conflict(store, monkeypatch):
+    async def read_again(log: CommitLog, txn: str | None, request: str) -> None:
+        log.history.forget(log.history.head)
+
+    monkeypatch.setattr(write_job, "committed_write", read_again)
+    assert await conflicting(store, whole, whole) is not None
