@@ -12,7 +12,7 @@ from anyio.lowlevel import current_token
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated
 from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.handshake import COMMITS, ServiceAddress
@@ -57,11 +57,8 @@ class CommitBroker:
         client = client_for(self._address, COMMITS, self.settings.commit_wait_s)
         try:
             position = await _result(client.commit(commit))
-        except (InvalidRequest, ServiceUnavailable) as error:
-            self._refused(error, client)
-            return None
         except TallymarkError as error:
-            self._refused(ServiceUnavailable(str(error)), client)
+            self._refused(error, client)
             return None
         if self._outage.end():
             _events.info("broker.reached", url=self._url)

@@ -85,7 +85,7 @@ class JobRoutes:
             found = self._authenticate(request)
             token = None if found is None else found.id
             self._count(token or request.client)
-            _check_role(found, Role.WRITE, place)
+            _check_role(found, ROLES[request.method, request.path], place)
             self._roots.root_of(place)
             name = job_name(instant or COMMITS, place)
         except TallymarkError as error:
@@ -126,6 +126,6 @@ class JobRoutes:
             raise Overloaded(f"{client} sends too many requests", retry_after_s=wait_s)
 
 
-def _check_role(token: Token | None, role: Role, place: str) -> None:
-    if token is not None:
+def _check_role(token: Token | None, role: Role | None, place: str) -> None:
+    if token is not None and role is not None:
         token.check(role, place)
