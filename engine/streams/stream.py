@@ -266,8 +266,9 @@ class Stream:
         for append in batch.appends:
             self._forget(append)
         if isinstance(outcome, Exception):
-            for producer in batch.producers:
-                for append in self._pending.get(producer, ()):  # committed, it would pass the one that has failed
+            for producer, (_, last) in batch.producers.items():
+                later = (append for append in self._pending.get(producer, ()) if append.sequence > last)
+                for append in later:  # committed, it would pass the one that has failed
                     append.error = TryAgain(f"an earlier append of the producer has failed ({outcome}); append again")
         self._held_bytes -= batch.size
         batch.settle(outcome)

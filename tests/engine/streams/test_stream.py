@@ -15,7 +15,7 @@ from tallymark.engine.settings import CommitSettings, StreamSettings, ViewSettin
 from tallymark.engine.streams.stream import Stream
 from tallymark.engine.table import Table, open_table
 from tests.engine.jobs.scene import LEASE, Store
-from tests.support.faulty import FaultyBackend, lost_request
+from tests.support.faulty import FaultyBackend, lost_request, slow
 from tests.support.parquet import read_bytes
 
 pytestmark = pytest.mark.usefixtures("loop")
@@ -191,6 +191,27 @@ async def test_an_unclear_commit_is_told_as_such_and_its_producer_may_append_aga
         await stream.append(rows(2), producer="p", sequence=1)
         await stream.append(rows(3), producer="p", sequence=2)
     assert ids(store) == [1, 2, 3]
+
+
+async def test_a_flush_that_fails_takes_no_earlier_one_of_its_producer_along(store):
+    storage = FaultyBackend(store.backend, slow("put_new", 1.5, "*/log/*"))
+    found: list[int | str] = []
+
+    async def append_first(stream: Stream) -> None:
+        found.extend(await append_all(stream, [rows(0)], producer="p", sequence=0))
+
+    async with opened(storage).stream(schema=SCHEMA, settings=AT_ONCE) as stream, anyio.create_task_group() as tasks:
+        tasks.start_soon(append_first, stream)
+        await anyio.sleep(1)
+        storage.add(lost_request("put_new", ".hoodie/.tallymark/open/*"))
+        assert await append_all(stream, [rows(1)], producer="p", sequence=1) == [Unavailable.__name__]
+        assert not found, "it is being committed"
+        storage.heal()
+    assert found == [1]
+    async with opened(store.backend).stream(schema=SCHEMA, settings=AT_ONCE) as stream:
+        for number in (0, 1):
+            await stream.append(rows(number), producer="p", sequence=number)
+    assert ids(store) == [0, 1]
 
 
 async def test_a_number_is_written_once_across_restarts_and_checkpoints(store):
