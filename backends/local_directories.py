@@ -22,6 +22,7 @@ KNOWN_COUNT_MAX = 10_000
 class LocalDirectories:
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._below = f"{str(root).rstrip('/')}/"
         self._known: set[Path] = set()
         """Directories whose own entry in their parent was seen to reach the disk."""
 
@@ -120,7 +121,7 @@ class LocalDirectories:
             folder = folder.parent
 
     def _is_below(self, folder: Path) -> bool:
-        return self._root in folder.parents
+        return str(folder).startswith(self._below)
 
     def _remember(self, folder: Path) -> None:
         if len(self._known) >= KNOWN_COUNT_MAX:

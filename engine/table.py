@@ -219,7 +219,6 @@ class Table:
             tasks=tasks or TaskSettings(),
             service=ServiceSettings(),
             sizing=NO_SIZING,
-            is_private=True,
         )
         memory = self._remembered()
         properties = await prepare_table(self._handle(memory=memory), spec)

@@ -6,7 +6,7 @@ import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
-from tallymark.engine.instants.project import project
+from tallymark.engine.instants.project import project, project_again
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.entry import DataFile
@@ -31,15 +31,18 @@ async def finish(
     reservation: Reservation,
     *,
     objects: Collection[str] | None = None,
+    is_projected: bool = False,
 ) -> None:
     """Complete the projection, delete what the entry replaced, then the instant's bookkeeping, its reservation last.
 
-    ``objects`` as in ``drop_bookkeeping``.
+    ``objects`` as in ``drop_bookkeeping``. ``is_projected``: this process has put every file of its projection.
     """
     instant = reservation.instant
     decided = handle.log.history.decided(instant)
     assert decided is not None, "an open instant is rolled back, not finished"
-    await project(handle, properties, decided.position)
+    if not is_projected:
+        await project(handle, properties, decided.position)
+        await project_again(handle, properties, handle.log.history.entry_of(decided))
     deleted = await delete_replaced(handle, properties, decided.position)
     await drop_bookkeeping(handle, instant, objects=objects)
     _events.info("instant.finished", instant=instant, deleted=deleted)

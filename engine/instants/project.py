@@ -1,6 +1,7 @@
 """Projector of the commit log, which writes the missing Hudi timeline files in the log's order."""
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import exists
@@ -20,7 +21,8 @@ async def project(
     """Make every entry up to the position visible to readers of the Hudi format, and later ones that were read.
 
     The bytes are a function of the entries, so any number of writers may do this concurrently. ``own`` are instants
-    that only this process can have projected yet.
+    that only this process can have projected yet, and whose reservations are there: if one of them is the only commit
+    left, its files are put at once, in no order, and the next writer finds its reservation and puts them again.
     """
     memory = handle.memory
     async with memory.projecting:
@@ -34,9 +36,15 @@ async def project(
         if first == 0 and memory.projected == 0:
             for file in floor_files(properties):
                 await put_projected(handle, file)
+        at_once = len(commits) - first == 1 and all(member.instant in own for member in commits[first][1])
         for start in range(first, len(commits), BATCH_COUNT):
-            await _put_batch(handle, properties, commits[start : start + BATCH_COUNT])
+            await _put_batch(handle, properties, commits[start : start + BATCH_COUNT], at_once=at_once)
         memory.projected = max(memory.projected, head)
+
+
+async def project_again(handle: TableHandle, properties: TableProperties, entry: LogEntry) -> None:
+    """Put the timeline files of a projected commit again: its writer, which puts them at once, may not have put all."""
+    await _put_all(handle, projected_files(entry, properties, new_partitions=()))
 
 
 async def _first_missing(
@@ -57,25 +65,40 @@ async def _is_complete(handle: TableHandle, commit: tuple[int, tuple[LogEntry, .
 
 
 async def _put_batch(
-    handle: TableHandle, properties: TableProperties, commits: Sequence[tuple[int, tuple[LogEntry, ...]]]
+    handle: TableHandle,
+    properties: TableProperties,
+    commits: Sequence[tuple[int, tuple[LogEntry, ...]]],
+    *,
+    at_once: bool,
 ) -> None:
     """Put the files of these entries. Those that complete them are put in the order of the log, and of a group that of
     the last member last: where it is there, everything before it is.
+
+    With ``at_once``, for a single entry, only the metadata of new partitions is put before the rest: without it Hudi
+    does not read what is in them.
     """
     history = handle.log.history
-    before: list[ProjectedFile] = []
+    described: list[ProjectedFile] = []
+    pending: list[ProjectedFile] = []
     completing: list[list[ProjectedFile]] = []
     for number, members in commits:
         new_partitions = history.new_partitions(number)
         completed: list[ProjectedFile] = []
         for member in members:
             new = [partition for partition, instant in new_partitions.items() if instant == member.instant]
-            *others, last = projected_files(member, properties, new_partitions=new)
-            before += others
+            *metadata, requested, inflight, last = projected_files(member, properties, new_partitions=new)
+            described += metadata
+            pending += [requested, inflight]
             completed.append(last)
         completing += [completed[:-1], completed[-1:]]
-    for files in (before, *completing):
-        await concurrently(lambda file: put_projected(handle, file), files, limit=handle.commit_settings.concurrency)
+    if at_once:
+        completing, pending = [[*pending, *chain.from_iterable(completing)]], []
+    for files in (described + pending, *completing):
+        await _put_all(handle, files)
+
+
+async def _put_all(handle: TableHandle, files: Sequence[ProjectedFile]) -> None:
+    await concurrently(lambda file: put_projected(handle, file), files, limit=handle.commit_settings.concurrency)
 
 
 async def put_projected(handle: TableHandle, file: ProjectedFile) -> None:

@@ -58,8 +58,6 @@ class JobOptions:
     tasks: TaskSettings
     service: ServiceSettings | SharedServiceSettings
     sizing: SizingSettings
-    is_private: bool = False
-    """Whether the ticket never leaves this process, so that no task ever puts markers itself."""
 
     def __post_init__(self) -> None:
         check_settings("markers", self.markers, MarkerSettings)
@@ -176,7 +174,6 @@ async def _start(
             views=handle.view_settings,
         ),
         sizing=options.sizing,
-        is_private=options.is_private,
         broker=None if address is None else _broker_of(handle, options.service),
     )
 

@@ -77,7 +77,6 @@ class WriteJob:
         meter: JobMeter,
         ticket: WriteTicket,
         sizing: SizingSettings,
-        is_private: bool = False,
         broker: CommitBroker | None = None,
     ) -> None:
         self._handle = handle
@@ -110,8 +109,6 @@ class WriteJob:
         self._committed: WriteResult | None = None
         self._is_served_here = ticket.service is not None and not ticket.service.job
         """Whether every marker that a task has not put itself was acked by this process."""
-        self._is_private = is_private and self._is_served_here
-        """Whether no other process has the ticket."""
         self._has_direct = not self._is_served_here
         """Whether other processes may have put markers; for a job whose service is here, as its seal has shown."""
         self._added: tuple[DataFile, ...] | None = None
@@ -295,7 +292,13 @@ class WriteJob:
             pending = await self._project(self._committed.position)
             self._committed = replace(self._committed, pending=pending)
         if self._is_decided:
-            await finish(self._handle, self._properties, self._reservation, objects=self._objects())
+            await finish(
+                self._handle,
+                self._properties,
+                self._reservation,
+                objects=self._objects(),
+                is_projected=self._committed is not None and self._committed.pending is None,
+            )
         else:
             ended = await roll_back(self._handle, self._properties, self._reservation, is_own=True)
             self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
@@ -322,10 +325,8 @@ class WriteJob:
         backend = self._handle.backend
         if self._is_served_here:
             await backend.close_staging(staging_folder(self.instant))
-            if backend.has_staging:
-                self._has_direct = await is_flagged(backend, self.instant)
-            elif not self._is_private:
-                self._has_direct = not await close_direct(backend, self.instant)
+            if not self._ticket.departure.close():  # tasks may run where the service cannot be reached
+                self._has_direct = await self._found_direct()
         if self._has_direct:
             await self._fencer().close()
         if self._reservation.marker_kind == "direct":
@@ -335,6 +336,11 @@ class WriteJob:
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
         acked = await self._directory.paths()
         return Marked(batched=acked - direct, direct=direct, segments=self._directory.segment_count)
+
+    async def _found_direct(self) -> bool:
+        if self._handle.backend.has_staging:
+            return await is_flagged(self._handle.backend, self.instant)
+        return not await close_direct(self._handle.backend, self.instant)
 
     def _objects(self) -> frozenset[str] | None:
         """Return the objects that the job has put beside its markers, and these; None where tasks, or the job itself,

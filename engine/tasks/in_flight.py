@@ -23,8 +23,8 @@ def pack(value: Any, *, magic: bytes, format_: int, default: Callable[[Any], Any
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    """Return the fields of a dataclass by name, but for those that do not count when it is compared."""
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
 
 
 def record(cls: type[T], found: Mapping[str, Any], readers: Readers | None = None) -> T:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import Closed, ServiceOverloaded, ServiceUnavailable, Stopped
+from tallymark.engine.errors import Closed, Sealed, ServiceOverloaded, ServiceUnavailable, Stopped
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
 from tallymark.engine.markers.name import MarkerIo
@@ -215,6 +215,8 @@ def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskM
     here = markers_here(ticket.service)
     if here is not None:
         return TaskMarkers(here, DirectMarkers(loop.start_soon, backend, ticket))
+    if ticket.departure.is_closed:  # this process was forked from that of the job
+        raise Sealed(f"the job of instant {ticket.instant} is being committed, and takes no tasks any more")
     client = service_client(ticket, ticket.service)
     direct = DirectMarkers(loop.start_soon, backend, ticket, flag=client.flag)
     return TaskMarkers(_with_fallback(client, direct, ticket) if ticket.settings.fallback else client, direct)

@@ -13,6 +13,7 @@ from tallymark.engine.partitions.guard import PartitionGuard
 from tallymark.engine.partitions.static import StaticPartition
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings, ViewSettings
+from tallymark.engine.tasks.departure import Departure
 from tallymark.engine.tasks.in_flight import Readers, pack, plain, record, unpack
 from tallymark.engine.timeline.table_key import TableKey
 
@@ -60,6 +61,8 @@ class WriteTicket:
     """The predicate that selects the rows to delete; None where keys do, and in other modes."""
     is_committed: bool = False
     """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""
+    departure: Departure = field(default_factory=Departure, compare=False, repr=False)
+    """Of this process: encoded tickets lack it."""
 
     @property
     def row_group_bytes(self) -> int:
@@ -78,6 +81,10 @@ class WriteTicket:
         return None if name is None else self.schema.field(name)
 
     def encode(self) -> bytes:
+        """Return the ticket for another process. Raises Sealed if its job is being committed, or over, and it was not
+        encoded before.
+        """
+        self.departure.leave()
         return pack(self, magic=_MAGIC, format_=FORMAT, default=_plain)
 
     @classmethod

@@ -99,7 +99,7 @@ class Stage:
         """
         self._scene = scene
         self._driver = driver
-        self._ticket = ticket
+        self._ticket = WriteTicket.decode(ticket.encode())  # an executor gets it as bytes
         self._plans = plans
         self._work = work
         self._name = name

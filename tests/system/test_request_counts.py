@@ -47,6 +47,17 @@ def test_a_commit_takes_as_many_requests_however_many_files_it_has(s3, bucket, c
     assert overwrite == {**append, "put": 5 + has_body, "delete": 1 + math.ceil(2 * count / BULK)}
 
 
+def test_a_commit_of_tasks_of_one_process_puts_one_object_less(s3, bucket):
+    """``DIRECT``, after which no other process puts markers."""
+
+    async def commits() -> Sequence[Mapping[str, int]]:
+        backend = open_backend(f"s3://{bucket}/flights", options=_patient(s3))
+        return [(await _job(backend, "append", 10, is_private=is_private))[1] for is_private in (False, False, True)]
+
+    _, shared, private = trio.run(commits)
+    assert private == {**shared, "put": shared["put"] - 1}
+
+
 def test_an_append_lists_the_bookkeeping_once_and_nothing_else(s3, bucket):
     """From its begin to its end, with the markers of its tasks between: where no other instant is open."""
     first, *later = trio.run(_appends, s3, bucket, 4)
@@ -101,13 +112,15 @@ async def _jobs(s3, bucket: str, count: int) -> Sequence[tuple[Mapping[str, int]
 
 
 async def _job(
-    backend: Backend, mode: Mode, count: int, sizing: SizingSettings | None = None
+    backend: Backend, mode: Mode, count: int, sizing: SizingSettings | None = None, *, is_private: bool = False
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
     before = requests(backend)
     table = open_table(backend.url, backend=backend, lease=SELDOM)
     async with table.write(schema=FLIGHTS, mode=mode, partition_by=["month"], markers=ONE_FLUSH, sizing=sizing) as job:
         if sizing is not None:
             await job.size(WorkloadProfile(incoming=(IncomingRows("month=1", 1000, 1000),)))
+        if not is_private:
+            job.ticket.encode()  # as for tasks of other processes
         begun = requests(backend)
         report = await _report(job, count)
         reported = requests(backend)

@@ -100,3 +100,31 @@ async def test_what_a_handle_has_projected_it_does_not_ask_for_again(unstaged):
         await committed(target)
         found = [path for path in unstaged.faulty.paths("get") if path.endswith(".commit")]
         assert len(found) == asked, "the newest one, which tells of all older ones, and nothing when it is known"
+
+
+@pytest.mark.parametrize("lost", ["commit.requested", "inflight"])
+async def test_a_writer_that_dies_between_the_files_of_its_own_commit_is_completed_by_the_next(unstaged, lost):
+    """It puts them at once, and the one that shows the commit may be the first."""
+    await committed(unstaged.backend, months={1: 1})
+    storage = FaultyBackend(unstaged.backend, slow("put_new", 1.0, f"*.{lost}"), refused("put_new", f"*.{lost}"))
+    result = await committed(storage, months={1: 1})
+    assert result.pending is not None
+    path = f".hoodie/{result.instant}."
+    assert f"{path}commit" in unstaged.objects
+    assert f"{path}{lost}" not in unstaged.objects
+    await committed(unstaged.backend, months={1: 1})
+    unstaged.clock.pass_lease()
+    await table(unstaged.backend).clean()
+    assert f"{path}{lost}" in unstaged.objects
+    unstaged.check_at_rest()
+
+
+async def test_a_partition_is_described_before_its_first_commit_is_shown(unstaged):
+    storage = FaultyBackend(unstaged.backend, refused("put_new", "month=7/*"))
+    await committed(unstaged.backend, months={1: 1})
+    result = await committed(storage, months={7: 1})
+    assert result.pending is not None
+    assert f".hoodie/{result.instant}.commit" not in unstaged.objects
+    unstaged.clock.pass_lease()
+    await table(unstaged.backend).clean()
+    unstaged.check_at_rest()

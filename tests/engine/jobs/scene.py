@@ -5,7 +5,8 @@ Tasks are of two kinds. ``write_rows`` runs on the job's own loop, so that virtu
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import count
@@ -190,10 +191,22 @@ def flights(months: Mapping[int, int] | None = None) -> pa.Table:
 
 
 def begin(where: Table | Backend, mode: Any = "append", **named):
-    """``Table.write`` of flights by month; with direct markers, unless told otherwise."""
+    """``Table.write`` of flights by month; with direct markers, unless told otherwise.
+
+    Its tasks may run in any process; with ``is_private`` in this one alone.
+    """
     target = where if isinstance(where, Table) else table(where)
     named.setdefault("markers", MarkerSettings(kind="direct"))
-    return target.write(schema=FLIGHTS, mode=mode, partition_by=named.pop("partition_by", ["month"]), **named)
+    is_private = named.pop("is_private", False)
+    job = target.write(schema=FLIGHTS, mode=mode, partition_by=named.pop("partition_by", ["month"]), **named)
+    return job if is_private else _shared(job)
+
+
+@asynccontextmanager
+async def _shared(writing: Any) -> AsyncIterator[Any]:
+    async with writing as job:
+        job.ticket.encode()
+        yield job
 
 
 def name_of(job: WriteJob, *, task: int = 0, attempt: int = 0) -> str:

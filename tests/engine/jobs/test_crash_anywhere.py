@@ -29,6 +29,10 @@ async def append(backend: Backend, markers: MarkerSettings) -> None:
     await _write(backend, markers, "append")
 
 
+async def append_in_this_process(backend: Backend, markers: MarkerSettings) -> None:
+    await _write(backend, markers, "append", is_private=True)
+
+
 async def overwrite_partitions(backend: Backend, markers: MarkerSettings) -> None:
     await _write(backend, markers, "overwrite", partition_overwrite="dynamic")
 
@@ -101,6 +105,7 @@ def check_rescued(store: Store) -> None:
     ("writer", "kind"),
     [
         (append, "batched"),
+        (append_in_this_process, "batched"),
         (append, "direct"),
         (overwrite_partitions, "batched"),
         (overwrite_all, "direct"),

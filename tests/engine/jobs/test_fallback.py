@@ -1,6 +1,9 @@
 """Batched jobs whose tasks cannot reach the service, and put their markers themselves (docs/decisions/0009)."""
 
+import copy
 import os
+import pickle  # noqa: TID251, what Spark and process pools do
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -16,6 +19,8 @@ from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerSettings, SizingSettings, TaskSettings
+from tallymark.engine.tasks.event_loops import TaskLoop
+from tallymark.engine.tasks.marker_sources import task_markers
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
@@ -130,6 +135,56 @@ async def test_to_expect_direct_markers_costs_a_job_one_request(store):
     request = "get" if store.backend.has_staging else "put_new"
     assert [call for call in found if call[0] in ("get", "put", "put_new")] == [(request, flag_path(job.instant))]
     store.check_at_rest()
+
+
+async def test_where_no_other_process_has_the_ticket_no_request_is_needed(store):
+    async with begin(store.faulty, markers=BATCHED, is_private=True) as job:
+        report = await write_rows(job, store.faulty)
+        store.faulty.calls.clear()
+        await job.commit([report])
+        with pytest.raises(Sealed, match="takes no tasks of other processes"):
+            job.ticket.encode()
+        with pytest.raises(Sealed, match="takes no tasks of other processes"):
+            replace(job.ticket, settings=HASTY).encode()
+    assert [path for call in store.faulty.calls for path in call.paths if path == flag_path(job.instant)] == [
+        flag_path(job.instant)  # its deletion, with the others
+    ]
+    store.check_at_rest()
+
+
+@pytest.mark.parametrize("leaves", [copy.deepcopy, pickle.dumps, WriteTicket.encode, lambda _: fork()])
+async def test_a_ticket_that_may_have_left_the_process_costs_the_request(unstaged, leaves):
+    async with begin(unstaged.faulty, markers=BATCHED, is_private=True) as job:
+        report = await write_rows(job, unstaged.faulty)
+        leaves(job.ticket)
+        await job.commit([report])
+        job.ticket.encode()
+    assert flag_path(job.instant) in unstaged.faulty.paths("put_new")
+    unstaged.check_at_rest()
+
+
+async def test_a_child_that_was_forked_too_late_is_refused(unstaged):
+    async with begin(unstaged.backend, markers=BATCHED, is_private=True) as job:
+        await job.commit([await write_rows(job, unstaged.backend)])
+
+        def refuses() -> bool:
+            with pytest.raises(Sealed, match="takes no tasks any more"):
+                task_markers(job.ticket, unstaged.backend, TaskLoop(patience_s=1.0))
+            return True
+
+        assert fork(refuses) == 0
+
+
+def fork(act: Callable[[], object] = lambda: None) -> int:
+    """Run the action in a forked child; return 0 if it raised nothing."""
+    child = os.fork()
+    if not child:
+        try:
+            act()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @on_both_loops

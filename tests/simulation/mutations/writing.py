@@ -14,6 +14,7 @@ from tallymark.engine.markers.direct_flag import DirectFlag, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.tasks import file_name
+from tallymark.engine.tasks.departure import Departure
 from tallymark.engine.tasks.file_name import new_file_name
 from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.tasks.open_file import OpenFile
@@ -107,6 +108,13 @@ async def _close_staging_only(fencer):
 async def _not_flagged(*_):
     """A task that falls back puts its markers without the flag. So its job treats what it has marked as unmarked: files
     of lost attempts stay.
+    """
+
+
+@MARKERS.member(Departure, "leave", where.has_service)
+def _not_left(_):
+    """A ticket that leaves its process is not noticed. So its job does not look for what tasks have marked
+    themselves.
     """
 
 
