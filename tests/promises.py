@@ -143,7 +143,12 @@ def _after(seen: frozenset[str], entry: Mapping[str, Any]) -> frozenset[str]:
 
 
 def durable_first(history: History) -> None:
-    """An ack means that the marker is on storage until its instant is decided; no data file is begun without one."""
+    """An ack means that the marker is on storage until its instant is decided; no data file is begun without one.
+
+    A writer that has missed that the log was archived, and is told ``TableReplaced``, ends its own instant without a
+    decision.
+    """
+    undecided = {event.instant for event in history.of(Told) if event.outcome == "TableReplaced"}
     asked = {event.request: event for event in history.of(Asked)}
     held: Counter[Marker] = Counter()
     acked: set[Marker] = set()
@@ -157,7 +162,8 @@ def durable_first(history: History) -> None:
             gone = list(markers_of(event.path, bytes_of.pop(event.path)))
             held.subtract(gone)
             lost = [marker for marker in gone if marker in acked and not held[marker]]
-            _hold(all(instant in replay.decided for instant, _ in lost), f"acked and lost: {lost}", event, history)
+            is_over = all(instant in replay.decided or instant in undecided for instant, _ in lost)
+            _hold(is_over, f"acked and lost: {lost}", event, history)
         elif isinstance(event, Acked):
             request = asked[event.request]
             markers = {(request.instant, name) for name in request.names}
