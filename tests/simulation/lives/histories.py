@@ -46,10 +46,13 @@ class Life:
 
 
 def lives_of(history: History) -> list[Life]:
-    """A table that is not replaced has one life."""
+    """A table that is not replaced has one life. A job that has missed that its log was archived is told the same as
+    one that outlives its table, and leaves as much.
+    """
     place = next((place for place, event in enumerate(history.events) if isinstance(event, Replaced)), None)
     if place is None:
-        return [Life(history, frozenset(), {})]
+        missed = frozenset(event.instant or "" for event in history.of(Told) if event.outcome == "TableReplaced")
+        return [Life(history, missed, {})]
     replaced = history.events[place]
     assert isinstance(replaced, Replaced)
     shared, before, after = (
