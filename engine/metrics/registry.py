@@ -171,7 +171,8 @@ class ProcessMeter:
         """Count the job as running during the block, and the requests of its backend, once for all its jobs."""
         with self._lock:
             self._jobs.add(job)
-            watched = self._watched.setdefault(id(backend), _Watched(backend, _requests(backend)))
+            if (watched := self._watched.get(id(backend))) is None:
+                watched = self._watched[id(backend)] = _Watched(backend, _requests(backend))
             watched.jobs += 1
         try:
             yield
