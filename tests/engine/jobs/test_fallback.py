@@ -167,10 +167,9 @@ async def test_a_child_that_was_forked_too_late_is_refused(unstaged):
     async with begin(unstaged.backend, markers=BATCHED, is_private=True) as job:
         await job.commit([await write_rows(job, unstaged.backend)])
 
-        def refuses() -> bool:
+        def refuses() -> None:
             with pytest.raises(Sealed, match="takes no tasks any more"):
                 task_markers(job.ticket, unstaged.backend, TaskLoop(patience_s=1.0))
-            return True
 
         assert fork(refuses) == 0
 
